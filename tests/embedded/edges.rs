@@ -107,7 +107,7 @@ fn next_grant(
 async fn a_session_replaced_on_reconnect_is_lost_before_another_contender_is_granted() {
     for is_reset in [false, true] {
         let server_fixture = ServerFixture::start().await.unwrap();
-        let actor = server_fixture.actor().await.unwrap();
+        let actor = server_fixture.brief_actor().await.unwrap();
         let session = server_fixture.sessions_of_actor()[0];
         let guard = Arc::new(Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap());
         let next = next_grant(&server_fixture.rival, &guard);
@@ -187,7 +187,7 @@ async fn without_get_ephemerals_a_reconnect_ends_the_session() {
     let _unknown = server_fixture
         .server
         .fault(When::op(Op::GetEphemerals).always(), Fault::Refuse(ErrorCode::Unimplemented));
-    let actor = server_fixture.actor().await.unwrap();
+    let actor = server_fixture.brief_actor().await.unwrap();
     let guard = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
     server_fixture.server.drop_connections();
     let lost = within("the loss", guard.lost()).await.unwrap();
@@ -336,8 +336,10 @@ async fn a_crashed_holder_frees_its_lock_at_most_a_session_timeout_and_a_tick_la
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_read_after_a_reconnect_shows_what_the_quorum_committed_also_at_a_deposed_leader() {
     let servers = ThreeServers::start().await;
-    // A client verifies its session after a twentieth of it, and reads behind that wait for the leader, too.
+    // A read behind a confirmation of the lease, or behind a verification of the session after a twentieth of
+    // it, waits for the leader, too.
     let at_deposed = builder(&servers.server(2).connect_string()).session_timeout(Duration::from_secs(600));
+    let at_deposed = at_deposed.lease_keep_alive(Duration::ZERO);
     let (reader, witness) =
         (at_deposed.clone().connect().await.unwrap(), at_deposed.connect().await.unwrap());
     let transitions = [reader.transitions(), witness.transitions()];

@@ -42,9 +42,19 @@ impl ServerFixture {
         Ok(Self { server, oracle: Arc::default(), rival })
     }
 
-    /// A client with a short session.
+    /// A client. So long are its session and its link that a busy machine ends neither.
     pub(crate) async fn actor(&self) -> Result<ConnectionManager, String> {
-        builder(&self.server.connect_string()).connect().await.map_err(|error| error.to_string())
+        self.connected(SESSION * 10).await
+    }
+
+    /// A client with a short session, for a test that waits for a fraction of it.
+    pub(crate) async fn brief_actor(&self) -> Result<ConnectionManager, String> {
+        self.connected(SESSION).await
+    }
+
+    async fn connected(&self, session: Duration) -> Result<ConnectionManager, String> {
+        let builder = builder(&self.server.connect_string()).session_timeout(session);
+        builder.connect().await.map_err(|error| error.to_string())
     }
 
     /// The sessions of all clients but the rival, oldest first.

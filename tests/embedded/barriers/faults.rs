@@ -162,8 +162,10 @@ async fn a_member_whose_session_ends_while_it_leaves_has_left() {
     let session = server_fixture.sessions_of_actor()[0];
     let (a, b) = (member(&manager, 2, "a"), member(&server_fixture.rival, 2, "b"));
     let both = within("both", async { tokio::try_join!(a.enter(), b.enter()) }).await.unwrap().unwrap();
-    let node = When::op(Op::Multi).path(&format!("{BARRIER}/*")).session(session);
-    let delete = server_fixture.server.fault(node, Fault::HoldRequest);
+    // The check of the other one's node, and the delete. A confirmation of the hold has one path.
+    let nodes = [format!("{BARRIER}/*"), format!("{BARRIER}/*")];
+    let delete = When::op(Op::Multi).paths(&nodes).session(session);
+    let delete = server_fixture.server.fault(delete, Fault::HoldRequest);
     let leaving = tokio::spawn(both.0.leave());
     within("the delete", delete.hit()).await.unwrap();
     assert!(server_fixture.server.expire(session));
@@ -220,7 +222,7 @@ async fn a_member_whose_node_is_deleted_by_hand_gets_an_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_shutdown_nobody_enters() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let manager = builder(&server_fixture.server.connect_string()).connect().await.unwrap();
+    let manager = client(&server_fixture).await;
     let barrier = member(&manager, 2, "a");
     let entering = tokio::spawn({
         let barrier = barrier.clone();

@@ -206,9 +206,9 @@ async fn a_refusal_is_an_error_and_nothing_is_added() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_addition_ends_at_its_timeout_and_says_whether_it_may_count() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let manager = client(&server_fixture).await.with_operation_timeout(Duration::from_millis(300)).unwrap();
-    let counter = counter(&manager);
-    counter.add(10).await.unwrap();
+    let manager = client(&server_fixture).await;
+    counter(&manager).add(10).await.unwrap();
+    let counter = counter(&manager.with_operation_timeout(Duration::from_secs(2)).unwrap());
     let held = server_fixture.server.fault(change(), Fault::HoldReply);
     let unknown = within("the addition", counter.increment()).await.unwrap().unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::Unknown, "{unknown}");
@@ -232,14 +232,14 @@ async fn an_addition_ends_at_its_timeout_and_says_whether_it_may_count() {
 #[expect(clippy::disallowed_methods, reason = "it is to block the runtime")]
 async fn of_two_additions_in_one_transaction_the_one_with_time_left_waits_for_its_answer() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let manager = client(&server_fixture).await.with_operation_timeout(Duration::from_secs(3)).unwrap();
+    let manager = client(&server_fixture).await.with_operation_timeout(Duration::from_secs(4)).unwrap();
     let counter = counter(&manager);
     counter.add(10).await.unwrap();
     let held = server_fixture.server.fault(change(), Fault::HoldReply);
     let (mut early, mut late) = (Box::pin(counter.add(100)), Box::pin(counter.add(1_000)));
     assert!(futures::poll!(early.as_mut()).is_pending());
     // Nothing else runs in this thread: the two get different deadlines, and are sent together.
-    std::thread::sleep(Duration::from_secs(1));
+    std::thread::sleep(Duration::from_secs(3));
     assert!(futures::poll!(late.as_mut()).is_pending());
     within("the transaction", held.hit()).await.unwrap();
     let unknown = within("the deadline", early).await.unwrap().unwrap_err();
@@ -251,9 +251,9 @@ async fn of_two_additions_in_one_transaction_the_one_with_time_left_waits_for_it
 #[tokio::test]
 async fn a_read_beside_an_addition_of_unknown_outcome_has_a_known_one() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let manager = client(&server_fixture).await.with_operation_timeout(Duration::from_millis(500)).unwrap();
-    let counter = counter(&manager);
-    counter.add(10).await.unwrap();
+    let manager = client(&server_fixture).await;
+    counter(&manager).add(10).await.unwrap();
+    let counter = counter(&manager.with_operation_timeout(Duration::from_secs(2)).unwrap());
     let held = server_fixture.server.fault(change(), Fault::HoldReply);
     // Nothing else runs in this thread: both are in one batch.
     let (added, read) = tokio::join!(counter.add(1), counter.get());

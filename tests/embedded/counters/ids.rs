@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 
 use super::{COUNTER, change, client, counter};
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, builder};
+use crate::server_fixture::{SESSION, ServerFixture, builder};
 
 fn ids(manager: &ConnectionManager, size: u32) -> IdBlocks {
     IdBlocks::new(manager, COUNTER, size).unwrap()
@@ -45,7 +45,9 @@ async fn no_id_is_given_out_twice_by_tasks_processes_and_those_that_crash() {
     // Its tasks end where they are, and nothing closes its session.
     let crashing = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let servers = server_fixture.server.connect_string();
-    let manager = crashing.spawn(async move { builder(&servers).connect().await.unwrap() }).await.unwrap();
+    let manager = crashing
+        .spawn(async move { builder(&servers).session_timeout(SESSION * 10).connect().await.unwrap() });
+    let manager = manager.await.unwrap();
     let ids_of_crashing = ids(&manager, 7);
     let crashed = drawn();
     for _ in 0..3 {

@@ -85,7 +85,11 @@ async fn a_read_at_a_deposed_leader_waits_for_the_quorum() {
     let servers = TestServer::builder().tick(TICK).session_timeouts(TICK * 2, SESSION * 20);
     let ensemble = servers.start_ensemble(3).await.unwrap();
     let server = |index: usize| ensemble.server(index).unwrap();
-    let at = |index: usize| builder(&server(index).connect_string()).session_timeout(SESSION * 20).connect();
+    // A read behind a confirmation of the lease waits for the quorum, too.
+    let at = |index: usize| {
+        let builder = builder(&server(index).connect_string()).session_timeout(SESSION * 20);
+        builder.lease_keep_alive(std::time::Duration::ZERO).connect()
+    };
     let (reader, other, writer) = (at(0).await.unwrap(), at(0).await.unwrap(), at(1).await.unwrap());
     let at_deposed = SharedCount::new(&reader, VALUE, 7).unwrap();
     assert_eq!(at_deposed.get().await.unwrap().value, 7);

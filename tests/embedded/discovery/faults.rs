@@ -6,7 +6,7 @@ use lockkeeper_testserver::{Op, When};
 
 use super::{data, discovery, instance};
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, builder};
+use crate::server_fixture::{SESSION, ServerFixture, builder};
 use crate::strike::{STRIKES, Strike};
 
 /// The requests of an instance and of a view.
@@ -17,7 +17,7 @@ const REQUESTS: [Op; 7] =
 async fn an_instance_and_its_clients_agree_after_every_fault_at_every_request() {
     let cases = STRIKES.iter().flat_map(|strike| REQUESTS.map(|op| (op, *strike)));
     let cases: Vec<_> = cases.collect();
-    for cases in cases.chunks(16) {
+    for cases in cases.chunks(24) {
         join_all(cases.iter().map(|(op, strike)| case(*op, *strike))).await;
     }
 }
@@ -25,7 +25,8 @@ async fn an_instance_and_its_clients_agree_after_every_fault_at_every_request() 
 async fn case(op: Op, strike: Strike) {
     let what = format!("{strike:?} at {op:?}");
     let server_fixture = ServerFixture::start().await.unwrap();
-    let manager = builder(&server_fixture.server.connect_string()).connect().await.unwrap();
+    let manager = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 3);
+    let manager = manager.connect().await.unwrap();
     let session = server_fixture.sessions_of_actor()[0];
     // The view has a session of its own.
     let when = match op {
