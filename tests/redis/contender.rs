@@ -18,8 +18,9 @@ async fn main() -> Result<(), Failure> {
     let [url, name, witness, rounds, lease, limit, tasks] = arguments.as_slice() else {
         return Err("usage: redis_contender URL NAME WITNESS ROUNDS LEASE_MS LIMIT TASKS".into());
     };
-    let manager =
-        ConnectionManager::builder(url).lease(Duration::from_millis(lease.parse()?)).connect().await?;
+    // A release that gets no answer for as long as a lease is no failure on a busy machine.
+    let manager = ConnectionManager::builder(url).operation_timeout(Duration::from_secs(60));
+    let manager = manager.lease(Duration::from_millis(lease.parse()?)).connect().await?;
     let (rounds, limit): (u32, u32) = (rounds.parse()?, limit.parse()?);
     let contenders = (0..tasks.parse()?).map(|task| {
         let permits = 1 + task % limit;

@@ -45,7 +45,7 @@ async fn a_held_mutex_excludes_tries_and_timeouts_say_how_many_are_ahead() {
     let mutex = Mutex::new(&other, "a").unwrap();
     assert!(mutex.try_acquire().await.unwrap().is_none());
     for timeout in [Duration::ZERO, Duration::from_millis(30)] {
-        let phase = phase_of_timeout(timeout, |timeout| mutex.acquire_timeout(timeout)).await;
+        let phase = phase_of_timeout(&server, "a", timeout, |timeout| mutex.acquire_timeout(timeout)).await;
         assert_eq!(phase, Phase::Queued { ahead: 0 });
     }
     // A waiter that gave up leaves the queue.

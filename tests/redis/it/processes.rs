@@ -82,7 +82,7 @@ async fn processes_that_are_killed_at_any_time_block_the_others_for_a_lease_at_m
     if left_out() {
         return;
     }
-    survive(Load { limit: 1, tasks: 1, rounds: 60, lease: Timing::scaled(Duration::from_millis(800)) }).await;
+    survive(Load { limit: 1, tasks: 1, rounds: 60, lease: Timing::scaled(Duration::from_secs(3)) }).await;
 }
 
 #[tokio::test]
@@ -90,5 +90,5 @@ async fn permits_of_processes_that_are_killed_at_any_time_are_granted_to_the_oth
     if left_out() {
         return;
     }
-    survive(Load { limit: 2, tasks: 2, rounds: 30, lease: Timing::scaled(Duration::from_millis(800)) }).await;
+    survive(Load { limit: 2, tasks: 2, rounds: 30, lease: Timing::scaled(Duration::from_secs(3)) }).await;
 }

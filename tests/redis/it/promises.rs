@@ -37,13 +37,13 @@ async fn every_kind_of_guard_is_lost_before_its_lock_is_granted_to_another_conte
         let waiting = acquire(&other);
         wait_for_queue(&server, lock.name(), 1).await;
         proxy.hold();
-        let until = guard.valid_until();
         let mut waiting = waiting;
         tokio::select! {
             biased;
             lost = guard.lost() => assert!(lost.is_lost() && !guard.is_valid(), "{lost}"),
             _ = &mut waiting => panic!("{} is granted before the loss", lock.name()),
         }
+        let until = guard.valid_until();
         let next = waiting.await.unwrap();
         assert!(guard.valid_until() <= until && next.fencing_token() > guard.fencing_token());
         proxy.heal();

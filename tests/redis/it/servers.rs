@@ -38,7 +38,7 @@ async fn a_server_that_crashes_and_loses_its_data_loses_the_lock_and_the_holder_
         return;
     }
     let mut server = server().await;
-    let manager = client(&server, Duration::from_secs(6)).await;
+    let manager = client(&server, Duration::from_secs(30)).await;
     let guard = Mutex::new(&manager, "a").unwrap().acquire().await.unwrap();
     server.restart().await.unwrap();
     // The tokens start again as well: nothing of the lock is left.

@@ -58,15 +58,17 @@ impl Cluster {
         cluster
     }
 
-    /// Tells the first node of the others until it knows them: it forgets one that does not answer within the
+    /// Tells each node of each other one until it knows it: it forgets one that does not answer within the
     /// node timeout.
     async fn meet(&self, buses: &[String]) {
-        for (node, (id, bus)) in self.nodes.iter().zip(self.ids.iter().zip(buses)).skip(1) {
+        let others = self.nodes.iter().zip(self.ids.iter().zip(buses));
+        for (at, (node, (id, bus))) in self.nodes.iter().flat_map(|at| others.clone().map(move |of| (at, of)))
+        {
             let port = node.port().to_string();
             eventually("a node that is known", Timing::event(), || async {
-                let known: String = ask(&self.nodes[0], &["CLUSTER", "NODES"]).await;
+                let known: String = ask(at, &["CLUSTER", "NODES"]).await;
                 if !known.contains(id.as_str()) {
-                    ask::<()>(&self.nodes[0], &["CLUSTER", "MEET", "127.0.0.1", &port, bus]).await;
+                    ask::<()>(at, &["CLUSTER", "MEET", "127.0.0.1", &port, bus]).await;
                 }
                 known.contains(id.as_str()).then_some(())
             })

@@ -12,7 +12,7 @@ use crate::certificates::{Authority, Identity};
 use crate::fixture::{LONG, builder, wait_for_queue};
 
 /// Long enough for a handshake on a busy machine, and the length of each test of a refusal.
-const SHORTLY: Duration = Duration::from_secs(1);
+const SHORTLY: Duration = Duration::from_secs(3);
 
 /// A server with a port for TLS beside its own.
 struct SecureServer {

@@ -137,9 +137,10 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
             continue;
         }
         let state = Arc::clone(&state);
+        // A cut from now on ends this connection, too.
+        let mut cuts = state.cuts.subscribe();
+        cuts.mark_unchanged();
         tokio::spawn(async move {
-            let mut cuts = state.cuts.subscribe();
-            cuts.mark_unchanged();
             let Ok(server) = TcpStream::connect(("127.0.0.1", state.server.load(Ordering::SeqCst))).await
             else {
                 return;

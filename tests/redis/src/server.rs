@@ -96,13 +96,14 @@ impl RedisServer {
 
     /// A connection of the test's own, past the crate under test.
     ///
-    /// A reply may take as long as a `WAIT` for a replica.
+    /// A reply may take as long as a `WAIT` for a replica, and a busy machine may take as long to connect.
     ///
     /// # Errors
     ///
     /// The server does not answer.
     pub async fn raw(&self) -> Result<MultiplexedConnection, Failure> {
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(Timing::event()));
+        let config = config.set_connection_timeout(Some(Timing::event()));
         Ok(redis::Client::open(self.url())?.get_multiplexed_async_connection_with_config(&config).await?)
     }
 
@@ -123,11 +124,14 @@ impl RedisServer {
         let output = shell.stdout.take().ok_or("no output")?;
         BufReader::new(output).read_line(&mut pid).await?;
         let input = shell.stdin.take();
+        // No other server that was faster to take the port.
+        let own = format!("\nprocess_id:{}\r\n", pid.trim());
         self.process = Some(Process { shell, input, pid: pid.trim().to_owned() });
         let end = Instant::now() + Timing::scaled(Duration::from_secs(15));
         while Instant::now() < end {
             if let Ok(mut raw) = self.raw().await
-                && redis::cmd("PING").query_async::<String>(&mut raw).await.is_ok()
+                && let Ok(report) = redis::cmd("INFO").arg("server").query_async::<String>(&mut raw).await
+                && report.contains(&own)
             {
                 return Ok(());
             }
