@@ -18,7 +18,7 @@ async fn the_page_names_the_version_the_tick_the_times_and_the_directories() {
         "standalone",
         "one server without an ensemble",
         "tickTime 500 ms, within the setting of 500ms",
-        "the session timeout is 4s, as asked for",
+        "the session timeout is 30s, as asked for",
         "a read takes",
         "a write, which confirms a session, takes",
         "1 directories of locks in use below /doctor, all in order",

@@ -17,7 +17,7 @@ pub(crate) const UNTIL_A_SIGNAL: &str = "while :; do sleep 0.1; done";
 /// A server, and how a command reaches it.
 pub(crate) struct Fixture {
     pub(crate) servers: String,
-    /// Short enough for a test to wait until it ends.
+    /// So long that a busy machine does not end it, unless a test is [brief](Self::brief).
     pub(crate) session_timeout: &'static str,
     pub(crate) tick_time: &'static str,
     pub(crate) embedded: Option<TestServer>,
@@ -33,12 +33,17 @@ impl Fixture {
 
     /// The embedded servers that listen there.
     pub(crate) fn at(servers: &str) -> Self {
-        Self { servers: servers.to_owned(), session_timeout: "3s", tick_time: "100ms", embedded: None }
+        Self { servers: servers.to_owned(), session_timeout: "30s", tick_time: "100ms", embedded: None }
     }
 
     /// Apache ZooKeeper, with a tick of 500 ms.
     pub(crate) fn real(servers: &str) -> Self {
-        Self { session_timeout: "4s", tick_time: "500ms", ..Self::at(servers) }
+        Self { tick_time: "500ms", ..Self::at(servers) }
+    }
+
+    /// With a session of which a test can wait for the end.
+    pub(crate) fn brief(self) -> Self {
+        Self { session_timeout: "4s", ..self }
     }
 
     /// An embedded server, and Apache ZooKeeper unless it is left out.

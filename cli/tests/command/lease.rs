@@ -42,7 +42,8 @@ async fn assert_over_before_the_next_holder(
 async fn a_holder_that_is_cut_off_ends_its_program_before_another_holds() {
     let ensemble = TestEnsemble::start(2).await.unwrap();
     let [first, second] = ensemble.servers() else { panic!("two servers") };
-    let (holding, waiting) = (Fixture::at(&first.connect_string()), Fixture::at(&second.connect_string()));
+    let (holding, waiting) =
+        (Fixture::at(&first.connect_string()).brief(), Fixture::at(&second.connect_string()).brief());
     assert_over_before_the_next_holder(&holding, &waiting, "/lease/cut", || first.cut_off(Isolation::Stale))
         .await;
 }
@@ -55,7 +56,7 @@ async fn a_holder_that_is_cut_off_from_zookeeper_ends_its_program_before_another
     let ensemble = Ensemble::start(1).await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
     let (holding, waiting) =
-        (Fixture::real(&proxies.connect_string()), Fixture::real(&ensemble.connect_string()));
+        (Fixture::real(&proxies.connect_string()).brief(), Fixture::real(&ensemble.connect_string()).brief());
     let cut = || proxies.hold(Direction::Both);
     assert_over_before_the_next_holder(&holding, &waiting, "/lease/cut", cut).await;
 }
@@ -63,7 +64,7 @@ async fn a_holder_that_is_cut_off_from_zookeeper_ends_its_program_before_another
 #[tokio::test]
 async fn a_stopped_command_does_not_keep_its_program_alive() {
     let ensemble = TestEnsemble::start(1).await.unwrap();
-    let fixture = Fixture::at(&ensemble.connect_string());
+    let fixture = Fixture::at(&ensemble.connect_string()).brief();
     let script = "echo $$; while :; do :; done";
     let mut running = fixture.start(["lock", "/lease/stopped", "--", "sh", "-c", script]);
     let program = running.line().await.parse().unwrap();
@@ -76,7 +77,7 @@ async fn a_stopped_command_does_not_keep_its_program_alive() {
 /// A command whose program reports what it gets, and the server that can cut it off.
 async fn frozen(path: &str, on_loss: &[&str], script: &str) -> (TestServer, Running) {
     let server = TestServer::start().await.unwrap();
-    let fixture = Fixture::at(&server.connect_string());
+    let fixture = Fixture::at(&server.connect_string()).brief();
     let command = [&["lock", path], on_loss, &["--", "sh", "-c", script]].concat();
     let mut running = fixture.start(command);
     running.until("ready").await;
@@ -121,7 +122,7 @@ async fn on_loss_does_on_zookeeper_what_it_says() {
     }
     let ensemble = Ensemble::start(1).await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
-    let fixture = Fixture::real(&proxies.connect_string());
+    let fixture = Fixture::real(&proxies.connect_string()).brief();
     let hook = "kill -s USR1 -- -$LOCKKEEPER_GROUP";
     let asked = "trap 'echo asked' TERM; trap 'echo hook' USR1; echo ready; read line; echo done; read line";
     // All of them lose their session at one time.
@@ -153,7 +154,7 @@ async fn on_loss_does_on_zookeeper_what_it_says() {
 
 #[tokio::test]
 async fn a_node_that_another_client_deletes_ends_the_program() {
-    for fixture in Fixture::both().await {
+    for fixture in Fixture::both().await.into_iter().map(Fixture::brief) {
         let manager = ConnectionManager::connect(&fixture.servers).await.unwrap();
         let script = "echo $LOCKKEEPER_NODE; sleep 1000 & wait";
         let mut running = fixture.start(["lock", "/lease/deleted", "--", "sh", "-c", script]);
@@ -166,7 +167,7 @@ async fn a_node_that_another_client_deletes_ends_the_program() {
 
 #[tokio::test]
 async fn a_holder_that_is_asked_to_release_gets_sigterm_or_ignores_it() {
-    for fixture in Fixture::both().await {
+    for fixture in Fixture::both().await.into_iter().map(Fixture::brief) {
         let manager = ConnectionManager::connect(&fixture.servers).await.unwrap();
         for (on_revoke, waits, code) in [("term", UNTIL_A_SIGNAL, 6), ("ignore", "read line", 7)] {
             let script = format!("trap 'echo asked; exit 6' TERM; echo $LOCKKEEPER_NODE; {waits}; exit 7");

@@ -72,7 +72,7 @@ async fn the_program_starts_with_no_signal_blocked() {
 
 #[tokio::test]
 async fn kill_9_of_the_command_leaves_no_process() {
-    for fixture in Fixture::both().await {
+    for fixture in Fixture::both().await.into_iter().map(Fixture::brief) {
         let folder = tempfile::tempdir().unwrap();
         let mut running = family(&fixture, "/kill/command", &folder);
         running.until("ready").await;
@@ -116,7 +116,7 @@ async fn kill_9_of_the_guard_and_another_process_leaves_no_process() {
     let fixture = Fixture::embedded().await;
     for (name, code) in [("command", None), ("supervisor", Some(70))] {
         let folder = tempfile::tempdir().unwrap();
-        let mut running = family(&fixture, "/kill/guard", &folder);
+        let mut running = family(&fixture, &format!("/kill/guard/{name}"), &folder);
         running.until("ready").await;
         let (guard, supervisor) = (guard_of(running.pid()).await, supervisor_of(running.pid()).await);
         signal("KILL", guard);

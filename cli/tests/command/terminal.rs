@@ -70,8 +70,7 @@ async fn ctrl_c_reaches_the_program_before_and_after_it_has_the_terminal() {
 #[tokio::test]
 async fn a_shell_stops_and_resumes_the_command_as_any_other_job() {
     // A job that is stopped loses its lock in the end, and this one is to be resumed before.
-    let mut fixture = Fixture::embedded().await;
-    fixture.session_timeout = "30s";
+    let fixture = Fixture::embedded().await;
     let mut running = in_a_terminal(&fixture, "bash --norc -i");
     let line = lockkeeper("lock /tty/job -- sh -c 'echo re\"\"ady; read word; echo got $word'");
     running.write(&format!("PS1=; {line}\n")).await;

@@ -84,7 +84,7 @@ async fn a_signal_ends_a_command_that_waits_for_a_server() {
 
 #[tokio::test]
 async fn a_grace_that_the_session_timeout_does_not_allow_is_a_wrong_usage() {
-    let fixture = Fixture::embedded().await;
+    let fixture = Fixture::embedded().await.brief();
     let ended = fixture.ended(["lock", "/wait/grace", "--grace", "2s", "--", "echo", "ran"]).await;
     assert_eq!((ended.code, ended.output.as_str()), (Some(64), ""), "{ended:?}");
     assert!(ended.messages.contains("--session-timeout"), "{ended:?}");

@@ -4,6 +4,16 @@ use lockkeeper_tests::{Timing, eventually};
 use crate::fixture::Fixture;
 use crate::screen::Terminal;
 
+/// Waits until one path is shown above the other: a look may see a part of a picture.
+async fn ordered(terminal: &Terminal, first: &str, second: &str) {
+    let look = async || {
+        let screen = terminal.contents();
+        let row = |path: &str| screen.lines().position(|line| line.contains(path));
+        (row(first)? < row(second)?).then_some(())
+    };
+    eventually(format!("{first} above {second}"), Timing::event(), look).await.unwrap();
+}
+
 #[tokio::test]
 async fn the_screen_shows_the_locks_sorts_them_and_takes_one_away() {
     for fixture in Fixture::both().await {
@@ -20,12 +30,10 @@ async fn the_screen_shows_the_locks_sorts_them_and_takes_one_away() {
             .await;
         println!("{screen}");
         terminal.picture("top");
-        let row = |path: &str| screen.lines().position(|line| line.contains(path)).unwrap();
-        assert!(row("/look/top/crowded") < row("/look/top/a-quiet"), "{screen}");
+        ordered(&terminal, "/look/top/crowded", "/look/top/a-quiet").await;
         terminal.press("p");
-        let screen = terminal.shows(&["by path"]).await;
-        let row = |path: &str| screen.lines().position(|line| line.contains(path)).unwrap();
-        assert!(row("/look/top/a-quiet") < row("/look/top/crowded"), "{screen}");
+        terminal.shows(&["by path"]).await;
+        ordered(&terminal, "/look/top/a-quiet", "/look/top/crowded").await;
 
         // The holder of the crowded lock is the older one.
         terminal.press("a");
@@ -39,12 +47,7 @@ async fn the_screen_shows_the_locks_sorts_them_and_takes_one_away() {
                 drop(busy.enqueue().await.unwrap());
             }
         });
-        let first = async || {
-            let screen = terminal.contents();
-            let row = |path: &str| screen.lines().position(|line| line.contains(path));
-            (row("/look/top/crowded")? < row("/look/top/a-quiet")?).then_some(())
-        };
-        eventually("the busy lock is the first", Timing::event(), first).await.unwrap();
+        ordered(&terminal, "/look/top/crowded", "/look/top/a-quiet").await;
         busy.abort();
 
         // The table of the selected lock, and back.
