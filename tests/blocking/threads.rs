@@ -85,7 +85,7 @@ fn a_timeout_says_behind_whom_and_leaves_no_node() {
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let guard = mutex.acquire().unwrap();
     let refused = thread::scope(|threads| {
-        threads.spawn(|| mutex.acquire_timeout(Duration::from_millis(50))).join().unwrap()
+        threads.spawn(|| mutex.acquire_timeout(Duration::from_secs(1))).join().unwrap()
     });
     let Err(Error::Timeout { phase: Phase::Queued { predecessor, .. }, .. }) = refused else {
         panic!("{refused:?}");

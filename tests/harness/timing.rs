@@ -57,10 +57,10 @@ impl Timing {
         Self::under_load(Duration::from_secs(10))
     }
 
-    /// For one question to a server to be answered: 3 s.
+    /// For one question to a server to be answered: 5 s on an idle machine.
     #[must_use]
     pub fn answer() -> Duration {
-        Self::scaled(Duration::from_secs(3))
+        Self::under_load(Duration::from_secs(5))
     }
 
     /// For a server to forget a session, or a fault to strike: 20 s on an idle machine.

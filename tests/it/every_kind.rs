@@ -11,7 +11,7 @@ use lockkeeper_test_recipes::rw_lock::{Reading, Writing};
 use lockkeeper_test_recipes::{AnyAdapter, LOCKS, Target};
 use lockkeeper_tests::{Direction, Ensemble, Timing, dropped_after, eventually};
 
-use crate::support::{behind_proxy, connect, no_node_is_left};
+use crate::support::{briefly_behind_proxy, connect, no_node_is_left};
 
 type Kind = Box<dyn Lock>;
 
@@ -37,7 +37,7 @@ fn nodes(guard: &LockGuard) -> Vec<String> {
 
 #[tokio::test]
 async fn whatever_is_held_is_lost_before_it_is_granted_again() {
-    let (ensemble, proxies, manager) = behind_proxy().await;
+    let (ensemble, proxies, manager) = briefly_behind_proxy().await;
     let other = connect(&ensemble.connect_string()).await;
     let mut next = Vec::new();
     for (kind, held, wanted) in kinds(&manager, &other).await {

@@ -10,7 +10,7 @@ use lockkeeper_tests::{
 type Outcome = Result<(), HarnessError>;
 
 async fn apart() -> Result<Ensemble, HarnessError> {
-    Ensemble::builder().servers(3).apart(true).tick(Duration::from_millis(200)).start().await
+    Ensemble::builder().servers(3).apart(true).tick(Duration::from_millis(500)).start().await
 }
 
 /// Waits until a server other than `deposed` leads; yields its index.

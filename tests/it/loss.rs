@@ -7,7 +7,10 @@ use futures::FutureExt;
 use lockkeeper::{BootInstant, Epoch, LossReason, Mutex, ReleaseError, State};
 use lockkeeper_tests::{Direction, Ensemble, Proxies};
 
-use crate::support::{behind_proxy, children, connect, no_node_is_left, nodes_become};
+use crate::support::{
+    behind_proxy, briefly_behind_proxy, builder, children, connect, connect_briefly, no_node_is_left,
+    nodes_become,
+};
 
 fn epoch(state: State) -> Option<Epoch> {
     match state {
@@ -19,7 +22,7 @@ fn epoch(state: State) -> Option<Epoch> {
 #[tokio::test]
 async fn a_holder_that_is_cut_off_learns_its_loss_before_another_contender_is_granted() {
     for direction in [Direction::Both, Direction::ToServer, Direction::ToClient] {
-        let (ensemble, proxies, manager) = behind_proxy().await;
+        let (ensemble, proxies, manager) = briefly_behind_proxy().await;
         let other = connect(&ensemble.connect_string()).await;
         let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
         let guard = Arc::new(mutex.acquire().await.unwrap());
@@ -55,7 +58,7 @@ async fn a_holder_that_is_cut_off_learns_its_loss_before_another_contender_is_gr
 async fn a_loss_is_final_and_its_node_is_deleted_when_the_session_survives() {
     // The server is paused: it keeps the session, which the holder cannot know.
     let ensemble = Ensemble::lend().await.unwrap();
-    let manager = connect(&ensemble.connect_string()).await;
+    let manager = connect_briefly(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let guard = mutex.acquire().await.unwrap();
     ensemble.server(0).pause().await.unwrap();
@@ -155,7 +158,7 @@ async fn a_waiter_whose_node_is_deleted_by_hand_queues_again() {
 
 #[tokio::test]
 async fn work_under_a_lost_hold_is_dropped_and_not_polled_again() {
-    let (_ensemble, proxies, manager) = behind_proxy().await;
+    let (_ensemble, proxies, manager) = briefly_behind_proxy().await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let guard = mutex.acquire().await.unwrap();
     assert_eq!(guard.run(async { 7 }).await.unwrap(), 7);
@@ -179,7 +182,9 @@ async fn work_under_a_lost_hold_is_dropped_and_not_polled_again() {
 async fn the_kill_of_one_server_of_three_ends_no_session_and_no_hold() {
     let ensemble = Ensemble::start(3).await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
-    let manager = connect(&proxies.connect_string()).await;
+    // The one that is killed may be the leader.
+    let manager = builder(&proxies.connect_string()).session_timeout(Duration::from_secs(30));
+    let manager = manager.connect().await.unwrap();
     let mut transitions = manager.transitions();
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     let before = manager.state();

@@ -7,7 +7,7 @@ use lockkeeper::OnceCell;
 use lockkeeper_tests::{Ensemble, Match, OpCode};
 use tokio::sync::Notify;
 
-use crate::support::{behind_proxy, children, connect, no_node_is_left, nodes_become};
+use crate::support::{behind_proxy, briefly_behind_proxy, children, connect, no_node_is_left, nodes_become};
 
 const PATH: &str = "/cell";
 const LOCKS: &str = "/cell/locks";
@@ -40,7 +40,7 @@ async fn a_fleet_initialises_a_value_once_and_all_get_it() {
 
 #[tokio::test]
 async fn a_cut_off_initialiser_is_dropped_and_stores_nothing() {
-    let (ensemble, proxies, doomed) = behind_proxy().await;
+    let (ensemble, proxies, doomed) = briefly_behind_proxy().await;
     let begun = Arc::new(Notify::new());
     let first = tokio::spawn({
         let (cell, begun) = (OnceCell::new(&doomed, PATH).unwrap(), Arc::clone(&begun));

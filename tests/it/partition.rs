@@ -9,7 +9,7 @@ use lockkeeper_test_recipes::partition::{Board, work};
 use lockkeeper_tests::{Timing, left_out};
 use tokio::sync::oneshot;
 
-use crate::support::{behind_proxy, connect};
+use crate::support::{briefly_behind_proxy, connect};
 
 const PATH: &str = "/shards";
 const ITEMS: usize = 16;
@@ -43,7 +43,7 @@ async fn items_move_from_a_member_that_is_cut_off_and_back_and_survive_a_killed_
     if left_out() {
         return;
     }
-    let (ensemble, proxies, cut) = behind_proxy().await;
+    let (ensemble, proxies, cut) = briefly_behind_proxy().await;
     let other = connect(&ensemble.connect_string()).await;
     Partition::new(&other, PATH).unwrap().add(items()).await.unwrap();
     let board = Arc::new(Board::default());

@@ -58,7 +58,7 @@ async fn owners_exclude_each_other_and_tasks_of_one_owner_do_not() {
     let (first, second) = (first.unwrap(), second.unwrap());
     assert_eq!(children(&ensemble, "/lock").await.len(), 1);
     assert!(mutex.try_acquire(&two).await.unwrap().is_none());
-    let error = mutex.acquire_timeout(&two, Duration::from_millis(100)).await.unwrap_err();
+    let error = mutex.acquire_timeout(&two, Duration::from_secs(2)).await.unwrap_err();
     let Error::Timeout { phase: Phase::Queued { predecessor_data, .. }, .. } = &error else {
         panic!("{error}")
     };

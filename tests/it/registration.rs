@@ -1,10 +1,12 @@
 //! Registrations and members on a real server: a process that is cut off until its session expires, and a
 //! server that is killed.
 
+use std::time::Duration;
+
 use lockkeeper::{ConnectionManager, Group, PresenceState, Registration};
 use lockkeeper_tests::{Timing, eventually, left_out};
 
-use crate::support::{LONG, behind_proxy, builder, connect};
+use crate::support::{behind_proxy, briefly_behind_proxy, builder, connect};
 
 const NODE: &str = "/workers/7";
 const GROUP: &str = "/groups/workers";
@@ -29,7 +31,7 @@ async fn a_process_that_is_cut_off_is_back_with_its_last_data_in_the_next_sessio
     if left_out() {
         return;
     }
-    let (ensemble, proxies, cut) = behind_proxy().await;
+    let (ensemble, proxies, cut) = briefly_behind_proxy().await;
     let other = connect(&ensemble.connect_string()).await;
     let registration = Registration::register(&cut, NODE, "one").unwrap();
     let member = Group::new(&cut, GROUP).unwrap().join("cut", "").unwrap();
@@ -67,7 +69,7 @@ async fn a_registration_survives_a_killed_server_with_the_same_node() {
         return;
     }
     let (ensemble, _proxies, other) = behind_proxy().await;
-    let long = builder(&ensemble.connect_string()).session_timeout(LONG);
+    let long = builder(&ensemble.connect_string()).session_timeout(Duration::from_secs(60));
     let manager = long.connect().await.unwrap();
     let registration = Registration::register(&manager, NODE, "one").unwrap();
     let czxid = registration.registered_timeout(Timing::settle()).await.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lockkeeper::{ConnectionManager, CreateMode, Missed, Schedule, Slot};
 use lockkeeper_tests::{Ensemble, Match, OpCode};
 
-use crate::support::{behind_proxy, children, connect, no_node_is_left, nodes_become};
+use crate::support::{behind_proxy, briefly_behind_proxy, children, connect, no_node_is_left, nodes_become};
 
 const PATH: &str = "/schedule";
 const SLOTS: &str = "/schedule/slots";
@@ -56,7 +56,7 @@ async fn a_fleet_does_each_slot_once_by_the_servers_time() {
 
 #[tokio::test]
 async fn a_slot_of_an_expired_session_is_due_again_and_recorded_once() {
-    let (ensemble, proxies, doomed) = behind_proxy().await;
+    let (ensemble, proxies, doomed) = briefly_behind_proxy().await;
     let other = connect(&ensemble.connect_string()).await;
     other.znodes().create(WRITTEN, b"", CreateMode::Persistent).await.unwrap();
     let interval = Duration::from_millis(300);

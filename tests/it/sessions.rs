@@ -6,7 +6,7 @@ use futures::FutureExt;
 use lockkeeper::{Acl, ConnectError, ConnectionManager, CreateMode, Error, Mutex, Refusal, Semaphore, State};
 use lockkeeper_tests::{Ensemble, Timing, eventually};
 
-use crate::support::{builder, children, connect, no_node_is_left, nodes_become};
+use crate::support::{brief_builder, builder, children, connect, no_node_is_left, nodes_become};
 
 #[tokio::test]
 async fn a_shutdown_ends_the_waits_first_and_leaves_no_node() {
@@ -103,9 +103,8 @@ async fn a_protected_lock_cannot_be_broken_by_another_identity() {
 #[tokio::test]
 async fn an_acquire_after_a_long_idle_time_is_valid_when_it_returns() {
     let ensemble = Ensemble::lend().await.unwrap();
-    let manager =
-        builder(&ensemble.connect_string()).lease_keep_alive(Duration::ZERO).connect().await.unwrap();
-    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let manager = brief_builder(&ensemble.connect_string()).lease_keep_alive(Duration::ZERO);
+    let mutex = Mutex::new(&manager.connect().await.unwrap(), "/lock").unwrap();
     // Longer than the lease of a fresh session, with nothing to confirm it.
     let before = mutex.acquire().await.unwrap();
     let idle_until = before.valid_until();

@@ -12,10 +12,10 @@ pub(crate) const TICK: Duration = Duration::from_millis(500);
 /// of it differ from immediate ones.
 pub(crate) const LONG: Duration = Duration::from_secs(10);
 
-/// A builder with a short session, for servers with short ticks.
+/// A builder for servers with short ticks. A busy machine ends neither such a session nor its link.
 pub(crate) fn builder(connect_string: &str) -> ConnectionManagerBuilder {
     ConnectionManager::builder(connect_string)
-        .session_timeout(Duration::from_secs(4))
+        .session_timeout(Duration::from_secs(30))
         .tick_time(TICK)
         .connect_deadline(Duration::from_secs(30))
 }
@@ -24,11 +24,31 @@ pub(crate) async fn connect(connect_string: &str) -> ConnectionManager {
     builder(connect_string).connect().await.expect("a connection")
 }
 
+/// A builder with a short session, for a test that waits for its end.
+pub(crate) fn brief_builder(connect_string: &str) -> ConnectionManagerBuilder {
+    builder(connect_string).session_timeout(Duration::from_secs(4))
+}
+
+pub(crate) async fn connect_briefly(connect_string: &str) -> ConnectionManager {
+    brief_builder(connect_string).connect().await.expect("a connection")
+}
+
 /// One server with a proxy in front, and a client through it.
 pub(crate) async fn behind_proxy() -> (LentServer, Proxies, ConnectionManager) {
+    behind_proxy_by(builder).await
+}
+
+/// The same with a short session, for a test that waits for its end.
+pub(crate) async fn briefly_behind_proxy() -> (LentServer, Proxies, ConnectionManager) {
+    behind_proxy_by(brief_builder).await
+}
+
+async fn behind_proxy_by(
+    builder: fn(&str) -> ConnectionManagerBuilder,
+) -> (LentServer, Proxies, ConnectionManager) {
     let ensemble = Ensemble::lend().await.expect("a server");
     let proxies = Proxies::start(&ensemble).await.expect("a proxy");
-    let manager = connect(&proxies.connect_string()).await;
+    let manager = builder(&proxies.connect_string()).connect().await.expect("a connection");
     (ensemble, proxies, manager)
 }
 

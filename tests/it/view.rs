@@ -9,7 +9,7 @@ use lockkeeper::{
 };
 use lockkeeper_tests::{Ensemble, RawClient, Timing, left_out};
 
-use crate::support::{behind_proxy, connect};
+use crate::support::{behind_proxy, briefly_behind_proxy, connect};
 
 const ROOT: &str = "/tree";
 
@@ -129,7 +129,7 @@ async fn a_view_continues_in_the_next_session() {
     if left_out() {
         return;
     }
-    let (ensemble, proxies, manager) = behind_proxy().await;
+    let (ensemble, proxies, manager) = briefly_behind_proxy().await;
     let mut oracle = ensemble.raw().await.unwrap();
     let view = NodeView::new(&manager, "/config").unwrap();
     view.ready().await.unwrap();

@@ -55,6 +55,10 @@ struct Count {
     nodes: u64,
 }
 
+fn alive_tasks() -> usize {
+    Handle::current().metrics().num_alive_tasks()
+}
+
 struct Fixture {
     ensemble: Ensemble,
     proxies: Proxies,
@@ -78,13 +82,7 @@ impl Fixture {
         self.proxies.clear_log();
         let stats = ALLOCATOR.stats();
         let bytes = stats.bytes_allocated - stats.bytes_deallocated;
-        Some(Count {
-            bytes,
-            tasks: Handle::current().metrics().num_alive_tasks(),
-            watches,
-            ephemerals,
-            nodes,
-        })
+        Some(Count { bytes, tasks: alive_tasks(), watches, ephemerals, nodes })
     }
 
     /// The resources once no request is in flight any more.
@@ -167,8 +165,10 @@ async fn dropped_soon<F: Future>(polls: usize, future: F) {
     let _ = tokio::time::timeout(Duration::from_millis(5), dropped_after(polls, future)).await;
 }
 
+const TICK: Duration = Duration::from_millis(500);
+
 async fn connect(servers: &str) -> ConnectionManager {
-    let builder = ConnectionManager::builder(servers).tick_time(Duration::from_millis(500));
+    let builder = ConnectionManager::builder(servers).tick_time(TICK);
     builder.session_timeout(Duration::from_secs(4)).connect().await.unwrap()
 }
 
@@ -182,7 +182,9 @@ async fn a_thousand_rounds_leave_nothing_behind() {
     let before = fixture.rounds().await;
     let after = fixture.rounds().await;
     println!("before: {before:?}\nafter:  {after:?}");
-    assert_eq!(after.tasks, before.tasks);
+    // A link that has ended takes its tasks with it a little later.
+    let tasks = || async { (alive_tasks() <= before.tasks).then_some(()) };
+    eventually(format!("{} tasks, as before", before.tasks), Timing::settle(), tasks).await.unwrap();
     assert_eq!((after.watches, after.ephemerals), (before.watches, before.ephemerals));
     assert!(after.nodes <= DIRECTORIES, "{} nodes", after.nodes);
     assert!(after.bytes <= before.bytes + SLACK, "{} bytes became {}", before.bytes, after.bytes);
@@ -200,7 +202,9 @@ async fn a_view_of_a_hundred_thousand_nodes_stays_within_the_stated_memory() {
     }
     let _alone = ALONE.lock().await;
     let ensemble = Ensemble::start(1).await.unwrap();
-    let manager = connect(&ensemble.connect_string()).await;
+    // Transactions of a thousand creates take long on a busy machine.
+    let manager = ConnectionManager::builder(&ensemble.connect_string()).tick_time(TICK);
+    let manager = manager.session_timeout(Duration::from_secs(60)).connect().await.unwrap();
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     for directory in 0..TREE / DIRECTORY {
         let path = format!("/tree/{directory:03}");

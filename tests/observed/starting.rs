@@ -22,7 +22,8 @@ const SHORTLY: Duration = Duration::from_millis(2_500);
 async fn refused(servers: &str) -> (Entry, String) {
     let (seen, _listening) = Seen::begin();
     let begun = Instant::now();
-    let connecting = ConnectionManager::builder(servers).connect_deadline(SHORTLY).connect();
+    let connecting =
+        ConnectionManager::builder(servers).connect_deadline(Timing::under_load(SHORTLY)).connect();
     let warned = async {
         let warnings = async || seen.events(UNUSABLE).into_iter().next();
         let warning = eventually("a warning", Timing::settle(), warnings).await.unwrap();

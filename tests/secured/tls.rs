@@ -4,7 +4,7 @@ use std::env;
 use std::process::Output;
 use std::time::Duration;
 
-use lockkeeper::{ConnectError, Tls};
+use lockkeeper::{ConnectError, ConnectionManagerBuilder, Tls};
 use lockkeeper_tests::{Ensemble, Timing, left_out};
 
 use crate::certificates::{Authority, Identity};
@@ -19,7 +19,11 @@ fn is_too_late(said: &str) -> bool {
 }
 
 async fn refused(ensemble: &Ensemble, tls: Tls) -> ConnectError {
-    let builder = builder(&ensemble.secure_connect_string()).tls(tls).connect_deadline(SHORTLY);
+    refusal(builder(&ensemble.secure_connect_string()).tls(tls).connect_deadline(SHORTLY)).await
+}
+
+/// The error of an attempt that the server answered in time.
+async fn refusal(builder: ConnectionManagerBuilder) -> ConnectError {
     loop {
         let refused = builder.clone().connect().await.expect_err("a refusal");
         if !is_too_late(&refused.to_string()) {
@@ -68,8 +72,7 @@ async fn tls_on_one_side_only_is_named_for_each_server() -> Outcome {
     let secure = builder(&with_tls).tls(Tls::new().authority(&ours.pem()));
     for (builder, said) in [(secure, "the server expects no TLS"), (builder(&without), "does it expect TLS")]
     {
-        let refused = builder.connect_deadline(SHORTLY).connect().await;
-        let error = refused.expect_err("a refusal").to_string();
+        let error = refusal(builder.connect_deadline(SHORTLY)).await.to_string();
         assert!(error.contains(said), "{error}");
         assert!(error.contains(without.split(',').next().unwrap()) || error.contains(&with_tls), "{error}");
     }

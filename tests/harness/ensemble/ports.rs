@@ -2,8 +2,8 @@
 //!
 //! The system's free ports (bind to 0) will not do: while a server is down, any outgoing connection may be
 //! given its port, or a client that retries may connect to itself. So ports come from below the range the
-//! system hands out, in blocks, each guarded by a lock file that the system releases when its holder dies. The
-//! embedded server takes its ports below these.
+//! system hands out, in blocks, each guarded by a lock file that the system releases when its holder dies.
+//! The embedded server takes its ports below these.
 
 use std::fs::File;
 use std::io;

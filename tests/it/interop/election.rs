@@ -117,8 +117,6 @@ async fn our_candidate_is_elected_when_the_session_of_a_killed_java_leader_ends(
         let ours = election(&fixture, class, "rust")?;
         let campaign = candidate(&fixture, &ours, 2).await?;
         fixture.java.kill().await?;
-        assert_eq!(fixture.queue_of(2).await?.first(), Some(&grant.node), "its session has not ended yet");
-        assert!(!campaign.is_finished());
         let leadership = campaign.await??;
         assert!(leadership.is_valid() && leadership.fencing_token().as_u64() > grant.czxid);
         assert_eq!(fixture.queue_of(1).await?, [leadership.path()]);

@@ -1,10 +1,12 @@
 //! The nodes on the server: each library reads the other's, and those of further clients.
 
+use std::time::Duration;
+
 use lockkeeper::{Error, Mutex, Phase};
 use lockkeeper_tests::{CreateMode, CuratorPeer, Ensemble, Timing, eventually, left_out};
 use tokio::sync::Mutex as AsyncMutex;
 
-use super::fixture::{Contender, InteropFixture, Outcome, SESSION, SHORTLY, queue_of};
+use super::fixture::{Contender, InteropFixture, Outcome, SESSION, queue_of};
 use crate::support::connect;
 
 #[tokio::test]
@@ -27,7 +29,7 @@ async fn each_library_reads_the_nodes_of_the_other() -> Outcome {
     waiter.abort();
     assert!((&mut waiter).await.unwrap_err().is_cancelled());
     fixture.queue_of(1).await?;
-    let error = fixture.mutex().acquire_timeout(SHORTLY).await.unwrap_err();
+    let error = fixture.mutex().acquire_timeout(Duration::from_secs(2)).await.unwrap_err();
     let Error::Timeout { phase: Phase::Queued { predecessor, predecessor_data, ahead }, .. } = error else {
         panic!("{error}")
     };

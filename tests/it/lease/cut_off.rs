@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockkeeper::{BootInstant, LeaseRenewal};
 use lockkeeper_tests::{CreateMode, Direction, RawClient, Timing, eventually};
 
-use super::fixture::{LeaseFixture, confirmed};
+use super::fixture::{Case, LeaseFixture, confirmed};
 use super::slack::{self, Slack};
 
 const TICK: Duration = Duration::from_millis(200);
@@ -76,10 +76,9 @@ async fn a_guard_at_a_deposed_leader_turns_invalid_in_time() {
 async fn confirmed_by_sync_alone_a_guard_at_a_deposed_leader_is_valid_beside_the_next_guard() {
     let fixture = LeaseFixture::start(TICK).await;
     let case = "a leader deposed, confirmed by sync";
-    for slack in runs(case, async |session| deposed(&fixture, session, LeaseRenewal::Sync).await).await {
-        let good = "a sync has become as good as a write: the documents are wrong";
-        assert!(slack.both_valid && slack.clock < 0, "{good}: {slack:?}");
-    }
+    let slacks = runs(case, async |session| deposed(&fixture, session, LeaseRenewal::Sync).await).await;
+    let good = "a sync has become as good as a write: the documents are wrong";
+    assert!(slacks.iter().any(|slack| slack.both_valid && slack.clock < 0), "{good}: {slacks:?}");
 }
 
 async fn deposed(fixture: &LeaseFixture, session: Duration, confirm: LeaseRenewal) -> Slack {
@@ -117,18 +116,31 @@ async fn a_ping_that_is_lost_with_its_follower_does_not_keep_a_guard_valid() {
     .await;
 }
 
+/// A holder at a server that was no leader, and whose guard is valid after another one has become the leader.
+async fn survived(fixture: &LeaseFixture, session: Duration) -> (usize, Case<'_>) {
+    for _ in 0..10 {
+        let server = fixture.follower().await;
+        let case = fixture.case(server, session, LeaseRenewal::Quorum).await;
+        let old = fixture.leader().await;
+        fixture.ensemble.server(old).kill().await.unwrap();
+        fixture.ensemble.server(old).restart().await.unwrap();
+        fixture.leader().await;
+        confirmed(&case.guard, 1).await;
+        if case.guard.is_valid() {
+            return (server, case);
+        }
+        eprintln!("a change of the leader cost the session: once more");
+        fixture.heal().await;
+    }
+    panic!("a change of the leader always costs the session");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guard_that_survived_a_leader_change_turns_invalid_in_time() {
     let fixture = LeaseFixture::start(TICK).await;
     always_in_time("a server cut off after a leader change", async |session| {
-        let server = fixture.follower().await;
-        let mut case = fixture.case(server, session * 2, LeaseRenewal::Quorum).await;
-        let old = fixture.leader().await;
-        fixture.ensemble.server(old).kill().await.unwrap();
-        fixture.ensemble.server(old).restart().await.unwrap();
+        let (server, mut case) = survived(&fixture, session * 2).await;
         let leader = fixture.leader().await;
-        confirmed(&case.guard, 1).await;
-        assert!(case.guard.is_valid(), "a change of the leader cost the session");
         if leader == server {
             fixture.between().depose(server);
         } else {

@@ -16,7 +16,7 @@ async fn readers_share_and_a_writer_excludes_all() {
     let (ensemble, [one, two]) = processes().await;
     let (first, second) = (one.read().await.unwrap(), two.read().await.unwrap());
     assert!(one.try_write().await.unwrap().is_none());
-    let error = two.write_timeout(SHORTLY).await.unwrap_err();
+    let error = two.write_timeout(Duration::from_secs(2)).await.unwrap_err();
     let Error::Timeout { phase: Phase::Queued { ahead, .. }, .. } = &error else { panic!("{error}") };
     assert_eq!(*ahead, 2);
     first.release().await.unwrap();

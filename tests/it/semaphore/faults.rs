@@ -4,7 +4,7 @@ use lockkeeper::{LossReason, Semaphore};
 use lockkeeper_tests::{Ensemble, Match, OpCode, Proxies};
 
 use super::{LEASES, LOCKS, behind_proxy_with, exchange, head_sleeps, leases, semaphore, settled};
-use crate::support::connect;
+use crate::support::{briefly_behind_proxy, connect};
 
 #[tokio::test]
 async fn a_lost_reply_of_the_exchange_leaves_all_leases_or_none() {
@@ -45,7 +45,8 @@ async fn a_lost_reply_to_any_request_of_a_wait_costs_no_permit() {
 
 #[tokio::test]
 async fn the_leases_of_a_crashed_client_are_free_when_its_session_ends() {
-    let (ensemble, proxies, _manager, doomed) = behind_proxy_with(2).await;
+    let (ensemble, proxies, manager) = briefly_behind_proxy().await;
+    let doomed = semaphore(&manager, 2);
     let other = semaphore(&connect(&ensemble.connect_string()).await, 2);
     let lost = doomed.acquire_many(2).await.unwrap();
     let waiter = tokio::spawn(async move { other.acquire_many(2).await.unwrap() });

@@ -17,8 +17,8 @@ use super::shared::Shared;
 /// the server's own port, connect to itself, and keep the server from coming back.
 const QUIET_PORTS: Range<u16> = 10_000..26_000;
 
-/// The next of them in turn, from a random one on: so the port of a stopped server is given to no other server
-/// of this process for long.
+/// The next of them in turn, from a random one on: so the port of a stopped server is given to no other
+/// server of this process for long.
 fn next_quiet_port() -> u16 {
     static TURN: LazyLock<AtomicU16> = LazyLock::new(|| AtomicU16::new(rand::random()));
     let count = QUIET_PORTS.end - QUIET_PORTS.start;

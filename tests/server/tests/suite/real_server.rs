@@ -90,8 +90,8 @@ impl RealServer {
         let member =
             |(id, port)| format!("server.{id}=127.0.0.1:{}:{};127.0.0.1:{port}\n", free_port(), free_port());
         let members: String = (1..=3).zip(ports).map(member).collect();
-        // A busy machine is no reason for an election; that a leader was killed is seen by its connections. And
-        // a session may be silent while a server starts.
+        // A busy machine is no reason for an election; that a leader was killed is seen by its connections.
+        // And a session may be silent while a server starts.
         let config = format!("initLimit=100\nsyncLimit=100\nmaxSessionTimeout=60000\n{members}");
         let one = |(id, port): (usize, u16)| {
             let dir = tempfile::tempdir().unwrap();
