@@ -14,6 +14,16 @@ pub(crate) async fn within<T>(what: &str, work: impl Future<Output = T>) -> Resu
     bounded(limit, work).await.ok_or_else(|| format!("not within {limit:?}: {what}"))
 }
 
+/// Waits until something is so that nobody announces: the test has to poll.
+pub(crate) async fn becomes(what: &str, is_so: impl Fn() -> bool) -> Result<(), String> {
+    within(what, async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+}
+
 /// Gives a call more and more time, until it says `text` when it gives up. On a busy machine it may not get
 /// that far in less.
 pub(crate) async fn gives_up<E: Display>(text: &str, call: impl AsyncFn(Duration) -> E) -> E {

@@ -58,7 +58,7 @@ async fn a_long_hold_without_room_for_a_watch_stays_confirmed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_that_no_single_request_can_name_are_taken_and_released_one_by_one() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let connecting = builder(&server_fixture.server.connect_string()).session_timeout(SESSION).connect();
+    let connecting = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 10).connect();
     let manager = connecting.await.unwrap();
     let name = "x".repeat(4_000);
     let members = (0..260).map(|number| Mutex::new(&manager, format!("/{name}/{number}")));

@@ -6,13 +6,16 @@ use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::{candidate, client, election, leading, next, some};
 use crate::limit::within;
-use crate::server_fixture::{LOCK, ServerFixture};
+use crate::server_fixture::{LOCK, SESSION, ServerFixture, builder};
 
 #[tokio::test]
 async fn an_observer_sees_every_leader_and_none_between_two_by_one_watch() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let observing = client(&server_fixture).await;
-    let elections = ["a", "b", "c"].map(|id| election(&server_fixture.rival, id));
+    // A candidate watches its own node after a fortieth of its session, and a leader after a tenth.
+    let campaigning = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 60);
+    let campaigning = campaigning.connect().await.unwrap();
+    let elections = ["a", "b", "c"].map(|id| election(&campaigning, id));
     let mut leaders = election(&observing, "observer").observe().await.unwrap();
     assert_eq!(leaders.leader(), None);
 

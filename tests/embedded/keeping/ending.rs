@@ -9,7 +9,7 @@ use lockkeeper::{
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::fixture::{HandOffFixture, Waiter, keep};
-use crate::limit::within;
+use crate::limit::{becomes, within};
 use crate::server_fixture::LOCK;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -44,13 +44,8 @@ async fn an_idle_node_that_is_lost_is_not_held_again() {
     held.release().await.unwrap();
     fixture.wait_watched().await;
     assert!(fixture.server_fixture.server.expire(fixture.session()));
-    within("the next session", async {
-        while fixture.actor.health().epoch.is_none_or(|epoch| epoch.as_u64() < 2) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await
-    .unwrap();
+    let is_next = || fixture.actor.health().epoch.is_some_and(|epoch| epoch.as_u64() >= 2);
+    becomes("the next session", is_next).await.unwrap();
     let again = fixture.mutex.acquire().await.unwrap();
     assert!(again.path() != node && again.fencing_token() > token && again.is_valid());
 }
@@ -176,13 +171,8 @@ async fn a_lock_that_is_lost_during_its_hand_off_is_not_held() {
     let waiter = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
     assert!(fixture.server_fixture.server.expire(fixture.session()));
-    within("the next session", async {
-        while fixture.actor.health().epoch.is_none_or(|epoch| epoch.as_u64() < 2) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await
-    .unwrap();
+    let is_next = || fixture.actor.health().epoch.is_some_and(|epoch| epoch.as_u64() >= 2);
+    becomes("the next session", is_next).await.unwrap();
     let guard = waiter.guard().await;
     assert!(guard.is_valid() && guard.path() != node);
     guard.release().await.unwrap();

@@ -14,7 +14,7 @@ use lockkeeper_testserver::fault::{Passed, Subject};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{PATH, Worker, expected, items, nodes, nothing_is_left, partition, session_of, settled};
-use crate::limit::within;
+use crate::limit::{becomes, within};
 use crate::presence::{client, newest_session};
 use crate::server_fixture::ServerFixture;
 
@@ -126,9 +126,8 @@ async fn of_two_members_with_one_id_the_second_gets_nothing_until_the_first_has_
     settled(&board, &items, &["a"]).await;
     let (manager, second) = join(&server_fixture, "a").await;
     let share = second.assigned();
-    while !matches!(second.state(), PresenceState::Conflict { .. }) {
-        tokio::task::yield_now().await;
-    }
+    let is_conflict = || matches!(second.state(), PresenceState::Conflict { .. });
+    becomes("the conflict", is_conflict).await.unwrap();
     assert_eq!(share.borrow().mine().count(), 0);
     let grants = board.grants();
     first.leave().await;

@@ -7,7 +7,7 @@ use lockkeeper::{OnDeletion, PresenceState, Registration, State};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{PATH, client, gone, newest_session, node, register, registered, state_is};
-use crate::limit::within;
+use crate::limit::{becomes, within};
 use crate::server_fixture::{SESSION, ServerFixture, builder};
 
 /// So long that a busy machine does not end a session, and so short that a test can wait for it: a client
@@ -151,12 +151,7 @@ async fn a_process_that_is_cut_off_neither_deletes_nor_writes_the_node_of_anothe
             state_is(&mut watch, is_conflict).await;
         } else {
             drop(cut_off);
-            let begun = async {
-                while here.health().pending_deletes == 0 {
-                    tokio::task::yield_now().await;
-                }
-            };
-            within("the clean-up", begun).await.unwrap();
+            becomes("the clean-up", || here.health().pending_deletes > 0).await.unwrap();
             connect.release();
             nothing_of(&here).await;
         }
@@ -169,12 +164,7 @@ async fn a_process_that_is_cut_off_neither_deletes_nor_writes_the_node_of_anothe
 }
 
 async fn nothing_of(manager: &lockkeeper::ConnectionManager) {
-    let settled = async {
-        while manager.health().pending_deletes > 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    within("the clean-up", settled).await.unwrap();
+    becomes("the end of the clean-up", || manager.health().pending_deletes == 0).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,11 +1,13 @@
 //! Every request of a registration times every fault.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use lockkeeper::PresenceState;
 use lockkeeper_testserver::{Op, When};
 
 use super::{PATH, gone, node, register, state_is};
-use crate::limit::within;
+use crate::limit::{becomes, within};
 use crate::server_fixture::{SESSION, ServerFixture, builder};
 use crate::strike::{STRIKES, Strike};
 
@@ -63,7 +65,7 @@ async fn case((op, nth): (Op, u64), strike: Strike) {
                 if stat.is_ok_and(|stat| stat.is_some_and(|(_, stat)| stat.czxid == czxid)) {
                     return;
                 }
-                tokio::task::yield_now().await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         within(&what, agrees).await.unwrap();
@@ -73,12 +75,8 @@ async fn case((op, nth): (Op, u64), strike: Strike) {
         }
         drop(registration);
         gone(&server_fixture).await;
-        let settled = async {
-            while manager.health().pending_deletes > 0 {
-                tokio::task::yield_now().await;
-            }
-        };
-        within(&format!("the clean-up after {strike:?} at {op:?}"), settled).await.unwrap();
+        let what = format!("the clean-up after {strike:?} at {op:?}");
+        becomes(&what, || manager.health().pending_deletes == 0).await.unwrap();
         assert_eq!(server_fixture.server.inspect(node), None, "{strike:?} at {op:?}");
         assert_eq!(armed.hits(), 1, "{strike:?} at request {nth} of {op:?}");
     };
