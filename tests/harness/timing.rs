@@ -57,10 +57,10 @@ impl Timing {
         Self::under_load(Duration::from_secs(10))
     }
 
-    /// For one question to a server to be answered: 5 s on an idle machine.
+    /// For one question to a server to be answered: 3 s. Short, as servers that are paused are asked, too.
     #[must_use]
     pub fn answer() -> Duration {
-        Self::under_load(Duration::from_secs(5))
+        Self::scaled(Duration::from_secs(3))
     }
 
     /// For a server to forget a session, or a fault to strike: 20 s on an idle machine.

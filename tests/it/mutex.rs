@@ -25,7 +25,7 @@ async fn an_uncontended_acquire_is_one_round_trip_and_a_release_one() {
     let acquiring = tokio::spawn(async move { acquiring.acquire().await.unwrap() });
     answer.triggered().await.unwrap();
     // The second request is in flight before the answer to the first: both are one round trip.
-    let both = eventually("both requests", Timing::answer(), || async {
+    let both = eventually("both requests", Timing::event(), || async {
         (sent(&proxies) == [OpCode::Create2, OpCode::GetChildren]).then_some(())
     });
     both.await.unwrap();
@@ -50,11 +50,11 @@ async fn a_grant_to_a_waiter_needs_no_read_after_the_event() {
     let held = others.acquire().await.unwrap();
     let waiter = tokio::spawn(async move { mutex.acquire().await.unwrap() });
     // Queued, with a watch on the holder's node and one on its own.
-    let watching = eventually("both watches", Timing::answer(), || async {
+    let watching = eventually("both watches", Timing::event(), || async {
         (proxies.log().count(OpCode::GetData) == 2).then_some(())
     });
     watching.await.unwrap();
-    let last = eventually("both answers", Timing::answer(), || async {
+    let last = eventually("both answers", Timing::event(), || async {
         let log = proxies.log();
         let answered = log.requests().filter(|r| r.op == OpCode::GetData).all(|r| log.reply_to(r).is_some());
         answered.then_some(())
@@ -76,7 +76,7 @@ async fn a_wait_leaves_no_watch_behind() {
     assert!(two.acquire_timeout(Duration::from_secs(2)).await.unwrap_err().is_timeout());
     held.release().await.unwrap();
     two.acquire().await.unwrap().release().await.unwrap();
-    let none = eventually("no watch", Timing::answer(), || async {
+    let none = eventually("no watch", Timing::event(), || async {
         (ensemble.server(0).watch_count().await.unwrap() == 0).then_some(())
     });
     none.await.unwrap();

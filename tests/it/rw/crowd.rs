@@ -69,7 +69,7 @@ async fn a_writer_hands_off_to_the_readers_of_its_process_with_its_delete() {
         let asked = sent(&proxies).into_iter();
         asked.filter(|op| !matches!(op, OpCode::GetData | OpCode::RemoveWatches)).collect::<Vec<_>>()
     };
-    let released = eventually("all deletes", Timing::answer(), async || {
+    let released = eventually("all deletes", Timing::event(), async || {
         Some(but_watches()).filter(|asked| asked.len() >= 5)
     });
     let all = [OpCode::Multi, OpCode::Delete, OpCode::Delete, OpCode::Delete, OpCode::Delete];
@@ -95,9 +95,8 @@ async fn readers_behind_a_writer_of_their_process_hold_before_its_release_is_ans
     let releasing = tokio::spawn(write.release());
     answer.triggered().await.unwrap();
     let let_in = || readers.iter().filter(|reader| reader.is_finished()).count();
-    let held = eventually("readers that hold", Timing::answer(), async || {
-        (let_in() >= LET_IN_AT_ONCE).then_some(())
-    });
+    let held =
+        eventually("readers that hold", Timing::event(), async || (let_in() >= LET_IN_AT_ONCE).then_some(()));
     held.await.unwrap();
     let log = proxies.log();
     let release = log.requests().find(|request| request.parts.iter().any(|(op, _)| *op == OpCode::Delete));

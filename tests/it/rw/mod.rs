@@ -75,7 +75,7 @@ fn events(proxies: &Proxies) -> usize {
 
 /// Waits until `count` reads with a watch have been answered: two for each waiter.
 async fn watches_become(proxies: &Proxies, count: usize) {
-    let set = eventually(format!("{count} watches"), Timing::answer(), async || {
+    let set = eventually(format!("{count} watches"), Timing::event(), async || {
         let log = proxies.log();
         let answered = log.requests().filter(|r| r.op == OpCode::GetData && log.reply_to(r).is_some());
         (answered.count() >= count).then_some(())

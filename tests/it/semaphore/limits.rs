@@ -118,7 +118,7 @@ async fn a_shared_limit_that_is_lowered_during_a_hand_off_is_kept() {
     limit.set(1).await.unwrap();
     taken.release();
     let first = first.await.unwrap();
-    let listed = eventually("a list of the second contender", Timing::answer(), async || {
+    let listed = eventually("a list of the second contender", Timing::event(), async || {
         sent(&proxies).contains(&OpCode::GetChildren2).then_some(())
     });
     listed.await.unwrap();

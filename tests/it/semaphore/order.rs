@@ -130,7 +130,7 @@ async fn free_permits_cost_two_round_trips_however_many_and_a_release_one() {
         });
         answer.triggered().await.unwrap();
         // The reads are in flight before the answer to the create, the list of the queue first.
-        let first_round = eventually("one round trip", Timing::answer(), || async {
+        let first_round = eventually("one round trip", Timing::event(), || async {
             (sent(&proxies) == [&[OpCode::Create2], reads].concat()).then_some(())
         });
         first_round.await.unwrap();
@@ -241,7 +241,7 @@ async fn a_wait_at_the_head_leaves_no_watch() {
     assert!(other.acquire_timeout(Duration::from_millis(300)).await.unwrap_err().is_timeout());
     held.release().await.unwrap();
     other.acquire().await.unwrap().release().await.unwrap();
-    let none = eventually("no watch", Timing::answer(), || async {
+    let none = eventually("no watch", Timing::event(), || async {
         (super::watches(&ensemble).await == 0).then_some(())
     });
     none.await.unwrap();
