@@ -20,8 +20,9 @@ impl Builder {
         Self::default()
     }
 
-    /// The port to listen on. Default 0: any free one. Servers of an ensemble after the first take the next
-    /// ports.
+    /// The port to listen on. Default 0: any free one from 10,000 to 25,999, in turn, so that no other server
+    /// of this process soon gets the port of one that was stopped. Servers of an ensemble after the first take
+    /// the next ports.
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
