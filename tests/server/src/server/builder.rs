@@ -21,8 +21,8 @@ impl Builder {
     }
 
     /// The port to listen on. Default 0: any free one from 10,000 to 25,999, in turn, so that no other server
-    /// of this process soon gets the port of one that was stopped. Servers of an ensemble after the first take
-    /// the next ports.
+    /// of this process soon gets the port of one that was stopped. Servers of an ensemble after the first
+    /// take the next ports.
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
         self
