@@ -24,6 +24,7 @@ mod queue;
 mod register;
 mod revoker;
 mod session;
+mod shared_future;
 #[cfg(feature = "__simulation")]
 #[doc(hidden)]
 pub mod simulation;

@@ -5,8 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use futures::FutureExt;
-use futures::future::{Shared, select};
+use futures::future::select;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -14,6 +13,7 @@ use super::loss_notice::{Listener, LossNotice};
 use super::node_flags::NodeFlags;
 use super::{Origin, Reservation, Session};
 use crate::error::{LossReason, Lost};
+use crate::shared_future::SharedFuture;
 use crate::time::boot::BootInstant;
 use crate::wire::{Watch, WatchEvent};
 
@@ -33,8 +33,6 @@ pub(crate) struct OwnedNode {
     /// any more, before its delete is sent: its deletion is no loss then.
     loss: LossNotice<(LossReason, BootInstant), Lost>,
     /// A watch on the node itself, if one was set.
-    ///
-    /// Shared, because several tasks poll it, each with its own waker.
     watch: Mutex<Option<(SharedWatch, Reservation)>>,
     /// A revoke message was seen.
     revoke_requested: AtomicBool,
@@ -46,8 +44,8 @@ pub(crate) struct OwnedNode {
     data: Arc<[u8]>,
 }
 
-/// A watch that several tasks poll.
-pub(crate) type SharedWatch = Shared<Watch>;
+/// A watch that several tasks await or read.
+pub(crate) type SharedWatch = SharedFuture<WatchEvent>;
 
 /// Called once, with the loss of a hold.
 pub(crate) type OnLoss = Listener<Lost>;
@@ -212,7 +210,8 @@ impl OwnedNode {
     }
 
     pub(crate) fn set_watch(&self, watch: Watch, reservation: Reservation) {
-        *self.watch.lock() = Some((watch.shared(), reservation));
+        let replaced = self.watch.lock().replace((SharedFuture::new(watch), reservation));
+        drop(replaced);
     }
 
     /// Drops the watch: it may not have survived a reconnect.
@@ -327,7 +326,7 @@ impl OwnedNode {
         }
         let event = {
             let mut watch = self.watch.lock();
-            let event = watch.as_ref().and_then(|(watch, _)| watch.clone().now_or_never());
+            let event = watch.as_ref().and_then(|(watch, _)| watch.now());
             if event.is_some() {
                 *watch = None;
             }

@@ -16,6 +16,9 @@ mod node_register;
 #[path = "../../src/session/parker.rs"]
 #[cfg_attr(not(test), expect(dead_code, reason = "a model needs less than the session"))]
 mod parker;
+#[path = "../../src/shared_future.rs"]
+#[cfg_attr(not(test), expect(dead_code, reason = "a model needs less than the session"))]
+mod shared_future;
 #[path = "../../src/session/watch_budget.rs"]
 #[cfg_attr(not(test), expect(dead_code, reason = "a model needs less than the session"))]
 mod watch_budget;

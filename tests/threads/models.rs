@@ -1,10 +1,11 @@
 //! The models. Each panics if a promise can be broken.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::pin::pin;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
-use loom::future::block_on;
+use loom::future::{AtomicWaker, block_on};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
@@ -13,6 +14,8 @@ use crate::loss_notice::LossNotice;
 use crate::node_flags::NodeFlags;
 use crate::node_register::NodeRegister;
 use crate::parker::Parker;
+use crate::shared_future::SharedFuture;
+use crate::sync::Mutex;
 use crate::watch_budget::WatchBudget;
 
 /// In one run a thread that could continue is interrupted at most three times: without this bound some models
@@ -255,5 +258,84 @@ pub fn a_node_that_is_registered_while_the_session_ends_hears_of_it_once() {
         assert_eq!(reported.load(Ordering::Acquire), 1, "the holder hears of it once");
         assert_eq!(node.get(), register.loss(), "the reason of the session");
         assert!(register.read(BTreeMap::is_empty), "nothing is registered in a session that is over");
+    });
+}
+
+/// An event that one waker is told of: that of the last poll.
+struct Event {
+    has_fired: AtomicBool,
+    waker: AtomicWaker,
+}
+
+impl Event {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { has_fired: AtomicBool::new(false), waker: AtomicWaker::new() })
+    }
+
+    fn fire(&self) {
+        self.has_fired.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    fn poll(&self, context: &Context<'_>) -> Poll<()> {
+        self.waker.register_by_ref(context.waker());
+        if self.has_fired.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// An event fires, while one task waits for it and another one reads the watch.
+pub fn a_watch_that_others_read_wakes_its_waiter() {
+    every_interleaving(|| {
+        let event = Event::new();
+        let watched = Arc::clone(&event);
+        let waiter = SharedFuture::new(Box::pin(poll_fn(move |context| watched.poll(context))));
+        let (read, before) = (waiter.clone(), Arc::clone(&event));
+        let reader = thread::spawn(move || {
+            let has_fired = before.has_fired.load(Ordering::Acquire);
+            let seen = read.now();
+            assert!(seen.is_some() || !has_fired, "the event was before the question");
+        });
+        let firing = thread::spawn(move || event.fire());
+        // Loom reports a wait that nothing ends.
+        block_on(waiter);
+        for thread in [reader, firing] {
+            thread.join().unwrap_or_default();
+        }
+    });
+}
+
+/// An event fires, while two tasks wait for it, and one of them stops after its first poll.
+pub fn a_watch_of_which_a_clone_is_dropped_wakes_its_waiter() {
+    every_interleaving(|| {
+        let event = Event::new();
+        let watched = Arc::clone(&event);
+        let waiter = SharedFuture::new(Box::pin(poll_fn(move |context| watched.poll(context))));
+        let mut dropped = waiter.clone();
+        let stopping = thread::spawn(move || {
+            let _ = pin!(&mut dropped).poll(&mut Context::from_waker(Waker::noop()));
+            drop(dropped);
+        });
+        let firing = thread::spawn(move || event.fire());
+        block_on(waiter);
+        for thread in [stopping, firing] {
+            thread.join().unwrap_or_default();
+        }
+    });
+}
+
+/// The same with a reader that polls with a waker of its own.
+pub fn a_watch_that_is_read_with_another_waker_is_missed() {
+    every_interleaving(|| {
+        let event = Event::new();
+        let watch = Arc::new(Mutex::new(Arc::clone(&event)));
+        let read = Arc::clone(&watch);
+        let reader = thread::spawn(move || {
+            let _ = read.lock().poll(&Context::from_waker(Waker::noop()));
+        });
+        let firing = thread::spawn(move || event.fire());
+        block_on(poll_fn(|context| watch.lock().poll(context)));
+        for thread in [reader, firing] {
+            thread.join().unwrap_or_default();
+        }
     });
 }

@@ -47,3 +47,19 @@ fn a_node_that_a_transaction_may_have_replaced_never_reads_as_deleted_by_another
 fn a_node_that_is_registered_while_the_session_ends_hears_of_it_once() {
     models::a_node_that_is_registered_while_the_session_ends_hears_of_it_once();
 }
+
+#[test]
+fn a_watch_that_others_read_wakes_its_waiter() {
+    models::a_watch_that_others_read_wakes_its_waiter();
+}
+
+#[test]
+fn a_watch_of_which_a_clone_is_dropped_wakes_its_waiter() {
+    models::a_watch_of_which_a_clone_is_dropped_wakes_its_waiter();
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_watch_that_is_read_with_another_waker_is_caught() {
+    models::a_watch_that_is_read_with_another_waker_is_missed();
+}

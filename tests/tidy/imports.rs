@@ -11,6 +11,7 @@ use super::{files, read};
 /// The modules of the core. Each imports only those before it; `docs/architecture.md` says why in this order.
 const ORDER: &[&str] = &[
     "sync",
+    "shared_future",
     "time",
     "znode",
     "config",

@@ -2,24 +2,25 @@
 
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, FutureExt, Shared, TryFutureExt, WeakShared};
+use futures::future::{FutureExt, TryFutureExt};
 
 use super::QueueEntry;
 use crate::queue::local_queue::{CreateInFlight, ListInFlight};
 use crate::session::Session;
+use crate::shared_future::{SharedFuture, WeakSharedFuture};
 use crate::wire::{Reply, WireError};
 
-type Children = BoxFuture<'static, Result<Arc<Vec<String>>, WireError>>;
+type Children = Result<Arc<Vec<String>>, WireError>;
 
 /// The last list that was sent for a contender of this queue, as long as a contender waits for its reply.
 pub(super) struct LastList {
     list: ListInFlight,
-    reply: WeakShared<Children>,
+    reply: WeakSharedFuture<Children>,
 }
 
 impl LastList {
     /// The reply, for a contender whose node it shows.
-    fn shared_by(&self, create: &CreateInFlight) -> Option<Shared<Children>> {
+    fn shared_by(&self, create: &CreateInFlight) -> Option<SharedFuture<Children>> {
         if self.list.shows(create) { self.reply.upgrade() } else { None }
     }
 }
@@ -42,11 +43,10 @@ impl QueueEntry {
             return reply.boxed();
         }
         // Under the lock: what is sent later gets a greater order.
-        let reply =
-            session.read(|wire| wire.children(&self.queue.directory)).map_ok(Arc::new).boxed().shared();
-        state.last_list = connection.and_then(|connection| {
-            Some(LastList { list: state.queue.send_list(connection), reply: reply.downgrade()? })
-        });
+        let reply = session.read(|wire| wire.children(&self.queue.directory)).map_ok(Arc::new);
+        let reply = SharedFuture::new(reply.boxed());
+        state.last_list = connection
+            .map(|connection| LastList { list: state.queue.send_list(connection), reply: reply.downgrade() });
         reply.boxed()
     }
 }
