@@ -35,6 +35,8 @@ mod create;
 mod create_guard;
 mod delete_nodes;
 mod detached_node;
+#[cfg(all(test, feature = "__simulation"))]
+mod ended_client_test;
 mod exchange;
 mod fast_path;
 mod held_node;

@@ -7,6 +7,7 @@
 
 mod backend;
 mod convert;
+mod link_watch;
 mod look;
 mod security;
 mod session;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use parking_lot::Mutex;
 use zookeeper_client as client;
 
 use super::convert::{
     changed_paths, client_mode, link, multi_error, our_stat, our_watch, wire_error, write_result,
 };
+use super::link_watch::LinkWatch;
 use crate::config::connect_string::Endpoint;
 use crate::error::{LossReason, Refusal};
 use crate::wire::in_flight::{RepliesInFlight, send_now};
@@ -24,8 +24,7 @@ use crate::wire::{
 pub(super) struct ZooKeeperSession {
     // Shared by all requests: a client has some 100 bytes.
     client: Arc<client::Client>,
-    /// A watcher of the link, and the number of changes that it has seen.
-    connection_id: Mutex<(client::StateWatcher, u64)>,
+    links: Arc<LinkWatch>,
     /// Replies in flight that hold a client. A client keeps its session alive, even in a future that is not
     /// polled.
     in_flight: RepliesInFlight,
@@ -43,8 +42,8 @@ impl ZooKeeperSession {
         has_nodelay: bool,
     ) -> Self {
         let client = Arc::new(client);
-        let connection_id = Mutex::new((client.state_watcher(), 0));
-        Self { client, connection_id, in_flight: RepliesInFlight::default(), endpoints, acl, has_nodelay }
+        let links = LinkWatch::new(&client);
+        Self { client, links, in_flight: RepliesInFlight::default(), endpoints, acl, has_nodelay }
     }
 
     /// Sends `request` with the client now. The reply outlives this borrow.
@@ -77,32 +76,29 @@ impl Wire for ZooKeeperSession {
     }
 
     fn link(&self) -> Link {
-        link(self.client.state())
+        link(self.links.state())
     }
 
     fn connection_id(&self) -> u64 {
-        // The client publishes a change of state before it delivers any reply that came after the change, and
-        // each change is seen once. So a call at a reply misses no change.
-        let mut guard = self.connection_id.lock();
-        let (watcher, seen) = &mut *guard;
-        while watcher.changed().now_or_never().is_some() {
-            *seen += 1;
-        }
-        *seen
+        self.links.changes()
     }
 
     fn link_changed(&self) -> BoxFuture<'static, ()> {
-        let mut watcher = self.client.state_watcher();
-        Box::pin(async move {
-            watcher.changed().await;
-        })
+        Box::pin(self.links.changed())
     }
 
     fn ended(&self) -> BoxFuture<'static, LossReason> {
-        let mut watcher = self.client.state_watcher();
+        let links = Arc::clone(&self.links);
         Box::pin(async move {
-            while !watcher.peek_state().is_terminated() && !watcher.changed().await.is_terminated() {}
-            match watcher.peek_state() {
+            loop {
+                // The listener is armed before the state is read, so no change is missed.
+                let changed = links.changed();
+                if links.state().is_terminated() {
+                    break;
+                }
+                changed.await;
+            }
+            match links.state() {
                 client::SessionState::Closed => LossReason::Closed,
                 client::SessionState::AuthFailed => LossReason::AuthFailed,
                 // The client also reports this by itself after a long silence. The session may still exist on
