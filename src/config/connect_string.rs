@@ -8,7 +8,8 @@ use crate::znode::path::{PathError, ZnodePath};
 /// The servers of an ensemble and, at its end, an optional chroot: `host1:2181,host2,[::1]:2183/app`.
 ///
 /// The default port is 2181. With the feature `tls`, an endpoint may begin with `tcp+tls://`. With a chroot,
-/// all paths are below it; the manager creates it on first use. List every server: a client switches between
+/// all paths are below it; the manager creates it on first use. The chroot is given once, behind the last
+/// server, and has neither a comma nor a semicolon. List every server: a client switches between
 /// listed servers within milliseconds, while the restart of a single listed server can outlast the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectString {
@@ -101,10 +102,15 @@ impl FromStr for ConnectString {
 
     fn from_str(text: &str) -> Result<Self, ConnectStringError> {
         let error = |flaw| ConnectStringError { text: text.chars().take(200).collect(), flaw };
-        // The slashes of the scheme do not begin the chroot.
-        let hosts_from = text.rfind("://").map_or(0, |at| at + 3);
-        let chroot_at = text.get(hosts_from..).and_then(|rest| rest.find('/')).map(|at| hosts_from + at);
-        let (hosts, chroot) = text.split_at(chroot_at.unwrap_or(text.len()));
+        if text.contains(';') {
+            return Err(error(ConnectStringFlaw::Semicolon(one_chroot(text))));
+        }
+        let mut items: Vec<&str> = text.split(',').collect();
+        let last = items.pop().unwrap_or_default();
+        if items.iter().any(|item| chroot_at(item).is_some()) {
+            return Err(error(ConnectStringFlaw::ChrootInside(one_chroot(text))));
+        }
+        let (hosts, chroot) = text.split_at(text.len() - last.len() + chroot_at(last).unwrap_or(last.len()));
         let chroot = if chroot.is_empty() { "/" } else { chroot };
         let chroot = chroot.parse().map_err(|source| error(ConnectStringFlaw::Chroot(source)))?;
         if hosts.trim().is_empty() {
@@ -117,6 +123,22 @@ impl FromStr for ConnectString {
             .map_err(error)?;
         Ok(Self { endpoints, chroot })
     }
+}
+
+/// Where the chroot of one server begins. The slashes of its scheme begin none.
+fn chroot_at(item: &str) -> Option<usize> {
+    let host_from = item.find("://").map_or(0, |at| at + 3);
+    item.get(host_from..)?.find('/').map(|at| host_from + at)
+}
+
+/// The connect string that was probably meant: the servers, and the first chroot at the end.
+fn one_chroot(text: &str) -> String {
+    let items = text.split([',', ';']).map(str::trim).filter(|item| !item.is_empty());
+    let split: Vec<(&str, &str)> =
+        items.map(|item| item.split_at(chroot_at(item).unwrap_or(item.len()))).collect();
+    let servers: Vec<&str> = split.iter().map(|(server, _)| *server).collect();
+    let chroot = split.iter().map(|(_, chroot)| *chroot).find(|chroot| !chroot.is_empty());
+    format!("{}{}", servers.join(","), chroot.unwrap_or_default()).chars().take(200).collect()
 }
 
 /// Why a connect string is invalid, and what to change.
@@ -141,6 +163,12 @@ enum ConnectStringFlaw {
     UnknownScheme,
     #[error("asks for TLS; build with the feature `tls`")]
     NoTls,
+    #[error(
+        "has a chroot before its last server; give the chroot once, at the end, and without a comma: {0}"
+    )]
+    ChrootInside(String),
+    #[error("has a semicolon; separate the servers by commas, and take a chroot without one: {0}")]
+    Semicolon(String),
     #[error("has a bad chroot: {0}")]
     Chroot(PathError),
 }
@@ -183,6 +211,20 @@ mod tests {
             ("http://a", "scheme"),
             ("a/app/", "last slash"),
             ("a//", "slash"),
+            (
+                "h1:2181/app,h2:2181/app",
+                "give the chroot once, at the end, and without a comma: h1:2181,h2:2181/app",
+            ),
+            ("h1/app, [::1]:2", "at the end, and without a comma: h1,[::1]:2/app"),
+            ("tcp://h1:1/app,tcp://h2:2/app", "comma: tcp://h1:1,tcp://h2:2/app"),
+            ("tcp://h1/app,h2", "comma: tcp://h1,h2/app"),
+            ("h1:2181/app,", "comma: h1:2181/app"),
+            ("h1:2181/a,b", "comma: h1:2181,b/a"),
+            (
+                "h1:2181;h2:2181/app",
+                "separate the servers by commas, and take a chroot without one: h1:2181,h2:2181/app",
+            ),
+            ("h1:2181/app;h2:2181/app", "without one: h1:2181,h2:2181/app"),
         ] {
             let message = text.parse::<ConnectString>().unwrap_err().to_string();
             assert!(message.contains(word), "{text:?}: {message}");
