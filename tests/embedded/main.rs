@@ -15,6 +15,7 @@ mod cancellation;
 mod case;
 mod closing;
 mod counters;
+mod dead_server;
 mod deadlock;
 mod discovery;
 mod edges;

@@ -49,7 +49,7 @@ impl ZooKeeper {
             .collect();
         Ok(Self {
             connector,
-            servers: repeated(servers.endpoints()),
+            servers: endpoint_list(servers.endpoints()),
             endpoints: servers.endpoints().into(),
             acl,
             has_nodelay: true,
@@ -100,18 +100,43 @@ impl Backend for ZooKeeper {
     }
 }
 
-/// The list of endpoints for the client. The shorter the list, the more often it is repeated.
+/// The list of endpoints for the client: each server once, or a single server many times.
 ///
-/// The client tries the whole list at once, then pauses longer and longer between rounds. If one server is
-/// listed once and is back after seven seconds, the client tries it again after thirteen seconds. A session
-/// of ten seconds has expired then.
-fn repeated(endpoints: &[Endpoint]) -> String {
-    let times = match endpoints.len() {
-        0 | 1 => 16,
-        2 => 4,
-        3..=5 => 2,
-        _ => 1,
-    };
-    let list: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
-    vec![list.join(","); times].join(",")
+/// The client shuffles the list, so two entries of one server may follow each other. If that server accepts
+/// connections and does not answer, each entry costs a whole connection attempt, a fifth of the session
+/// timeout. A single server has no other one to wait for, and its entries shorten the pauses: the client
+/// tries the whole list at once, then pauses longer and longer between rounds. If the server is listed once
+/// and is back after seven seconds, the client tries it again after thirteen seconds. A session of ten
+/// seconds has expired then.
+fn endpoint_list(endpoints: &[Endpoint]) -> String {
+    let mut servers: Vec<String> = Vec::new();
+    for server in endpoints.iter().map(ToString::to_string) {
+        if !servers.contains(&server) {
+            servers.push(server);
+        }
+    }
+    let times = if servers.len() == 1 { SINGLE_SERVER_ENTRIES } else { 1 };
+    vec![servers.join(","); times].join(",")
+}
+
+/// How often a single server is in the list for the client.
+const SINGLE_SERVER_ENTRIES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(servers: &str) -> Vec<String> {
+        let servers: ConnectString = servers.parse().unwrap();
+        endpoint_list(servers.endpoints()).split(',').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn each_of_several_servers_is_in_the_list_once_and_a_single_one_many_times() {
+        assert_eq!(list("a,b:1"), ["tcp://a:2181", "tcp://b:1"]);
+        assert_eq!(list("a,b,a,c:3,b:2181"), ["tcp://a:2181", "tcp://b:2181", "tcp://c:3"]);
+        for single in ["a:1", "a:1,a:1"] {
+            assert_eq!(list(single), vec!["tcp://a:1"; SINGLE_SERVER_ENTRIES]);
+        }
+    }
 }
