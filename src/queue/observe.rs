@@ -186,7 +186,11 @@ impl LockQueue {
         }
         let path = match first {
             First::Node(name) => Some(directory.listed_child(name.as_str())),
-            First::Unordered => self.first_created().await,
+            First::Unordered => match self.first_created().await {
+                Some(path) => Some(path),
+                // The list after a pause shows whether the queue is empty.
+                None => return Ok(Next::Pause),
+            },
             First::Nobody => {
                 tell(None);
                 None

@@ -35,6 +35,7 @@ mod partition;
 mod paths;
 mod pool;
 mod presence;
+mod read_back;
 mod revoker;
 mod scenario;
 mod schedule;

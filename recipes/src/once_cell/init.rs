@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use lockkeeper_core::{Deadline, Error, Hold, Once, ReadResult, TxnError};
+use lockkeeper_core::{Deadline, Error, Hold, Once, Operation, Outcome, ReadResult, TxnError};
 use tracing::{debug, info};
 
 use super::{InitError, OnceCell};
@@ -26,7 +26,8 @@ impl OnceCell {
     ///
     /// [`Error::Refused`] if the server refuses a node (access list, quota). [`Error::Config`] if the value
     /// does not fit into one request. [`Error::ConflictingKind`] if another kind of lock uses `<path>/locks`.
-    /// [`Error::Closed`] after a shutdown has begun. It waits for a connection without a limit of time.
+    /// [`Error::Closed`] after a shutdown has begun. [`Error::Unknown`] instead of a refusal if a value of this
+    /// call may be stored. It waits for a connection without a limit of time.
     ///
     /// # Session loss
     ///
@@ -93,8 +94,11 @@ impl OnceCell {
             Err(error) if error.is_transient() => debug!(path = %self.whole_path(), %error, "reading again"),
             Err(error) => return Err(error.into()),
         }
+        // Whether an earlier value of this call may be stored.
+        let mut in_doubt = false;
         loop {
-            let hold = match self.value_or_head().await? {
+            let found = self.value_or_head().await;
+            let hold = match found.map_err(|error| self.unless_in_doubt(in_doubt, error))? {
                 ValueOrHead::Value(value) => return Ok(value),
                 ValueOrHead::Head(hold) => *hold,
             };
@@ -109,9 +113,22 @@ impl OnceCell {
                     continue;
                 }
             };
-            if let Some(value) = self.store(hold, value).await? {
-                return Ok(value);
+            match self.store(hold, value).await.map_err(|error| self.unless_in_doubt(in_doubt, error))? {
+                Some(value) => return Ok(value),
+                None => in_doubt = true,
             }
+        }
+    }
+
+    /// The error of the call. If a value may be stored, no later refusal says that nothing was changed.
+    fn unless_in_doubt(&self, in_doubt: bool, error: Error) -> Error {
+        match in_doubt && error.outcome() == Outcome::NotApplied {
+            true => Error::Unknown {
+                operation: Operation::Commit,
+                path: self.manager().whole_path(&self.value),
+                cause: format!("an earlier attempt had no answer; then: {error}"),
+            },
+            false => error,
         }
     }
 

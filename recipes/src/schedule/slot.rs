@@ -1,6 +1,6 @@
 use std::time::SystemTime;
 
-use lockkeeper_core::{ConnectionManager, Error, Hold, Once, ReleaseError, Txn, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Error, Hold, Once, Operation, ReleaseError, Txn, ZnodePath};
 use tracing::info;
 
 use super::error::ScheduleError;
@@ -71,8 +71,9 @@ impl Slot {
     /// # Errors
     ///
     /// [`Error::NotCommitted`] if a write was refused, or the slot is lost: nothing was written, and the slot
-    /// is due again. [`ScheduleError::DoneByAnother`] after nodes were deleted by hand. [`Error::Unknown`] or
-    /// [`Error::Timeout`] if the answer never came: [`Schedule::due`](super::Schedule::due) returns the slot
+    /// is due again. [`ScheduleError::DoneByAnother`] after nodes were deleted by hand. [`Error::Unknown`] if
+    /// the answer never came, or if the record that it left cannot be read, and [`Error::Timeout`] if no
+    /// request was sent: [`Schedule::due`](super::Schedule::due) returns the slot
     /// again if it was not recorded.
     ///
     /// # Cancel safety
@@ -117,11 +118,18 @@ impl Slot {
     }
 }
 
-/// The record exists already. It is an earlier try of ours if it has our token.
+/// The record exists already. It is an earlier try of ours if it has our token. Without its data nothing says
+/// whose it is.
 async fn check_own(manager: &ConnectionManager, path: &ZnodePath, data: &[u8]) -> Result<(), Error> {
-    match manager.znodes().read(path).await? {
-        Some((found, _)) if found == data => Ok(()),
-        _ => Err(ScheduleError::DoneByAnother { path: manager.whole_path(path) }.into()),
+    let unknown = |cause: String| {
+        let (operation, path) = (Operation::Commit, manager.whole_path(path));
+        Err(Error::Unknown { operation, path, cause: format!("the record exists, {cause}") })
+    };
+    match manager.znodes().read(path).await {
+        Ok(Some((found, _))) if found == data => Ok(()),
+        Ok(Some(_)) => Err(ScheduleError::DoneByAnother { path: manager.whole_path(path) }.into()),
+        Ok(None) => unknown("and was deleted before it was read".to_owned()),
+        Err(error) => unknown(format!("and cannot be read: {error}")),
     }
 }
 

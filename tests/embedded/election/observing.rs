@@ -167,3 +167,24 @@ async fn a_leader_that_is_asked_to_resign_is_shown_by_its_id() {
     leadership.resign().await.unwrap();
     assert_eq!(next(&mut leaders).await, None);
 }
+
+/// At the end of the sequence the numbers give no order, so the queue is read once more. It may be empty then.
+#[tokio::test]
+async fn an_observer_is_told_that_nobody_leads_if_a_queue_without_an_order_ends_while_it_is_read() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let observing = client(&server_fixture).await;
+    let here = election(&server_fixture.rival, "here");
+    here.campaign().await.unwrap().resign().await.unwrap();
+    assert!(server_fixture.server.set_sequence(LOCK, i32::MAX));
+    let leadership = here.campaign().await.unwrap();
+    // The first list shows the candidate, and the second one the order by creation.
+    let lists = When::ops([Op::GetChildren, Op::GetChildren2]).path(LOCK).nth(2);
+    let second = server_fixture.server.fault(lists, Fault::HoldRequest);
+    let observer = election(&observing, "observer");
+    let observing = tokio::spawn(async move { observer.observe().await });
+    within("the second list", second.hit()).await.unwrap();
+    leadership.resign().await.unwrap();
+    second.release();
+    let leaders = within("the first report", observing).await.unwrap().unwrap().unwrap();
+    assert_eq!(leaders.leader(), None);
+}
