@@ -42,7 +42,7 @@ mod znodes_test;
 pub use self::config::acl::{Acl, Permissions};
 pub use self::config::connect_string::{ConnectString, ConnectStringError};
 pub use self::config::lease_renewal::LeaseRenewal;
-pub use self::config::limits::{LONG_WAIT, REQUEST_BYTES_MAX};
+pub use self::config::limits::{LONG_WAIT, NODE_BYTES_MAX, REQUEST_BYTES_MAX};
 pub use self::config::retry::RetryPolicy;
 #[cfg(feature = "tls")]
 pub use self::config::tls::Tls;

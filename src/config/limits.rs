@@ -10,6 +10,12 @@ use super::error::ConfigError;
 /// MiB by default. A retry would continue for ever.
 pub const REQUEST_BYTES_MAX: usize = 1_000_000;
 
+/// The default budget for the paths of the ephemeral nodes of one session, in bytes.
+///
+/// The servers write one record of all of them when the session ends. The smallest `jute.maxbuffer` in use, 1
+/// MiB, has room for twice as much: also for nodes of requests that were lost and are applied late.
+pub const NODE_BYTES_MAX: usize = 512 * 1024;
+
 /// A wait that lasts this long is logged, and logged again after each further span of this length.
 pub const LONG_WAIT: Duration = Duration::from_secs(30);
 

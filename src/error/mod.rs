@@ -87,8 +87,9 @@ pub enum Error {
     /// error: a write may be applied.
     #[error(transparent)]
     Lost(#[from] Lost),
-    /// The server refused the request. Nothing was changed.
-    #[error("the server refused to {operation} {path}: {refusal}")]
+    /// The server refused the request, or this client did, because its session is
+    /// [full](Refusal::SessionFull). Nothing was changed.
+    #[error("{} refused to {operation} {path}: {refusal}", .refusal.by())]
     Refused {
         /// The operation.
         operation: Operation,

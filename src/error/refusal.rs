@@ -39,7 +39,7 @@ impl Display for Operation {
     }
 }
 
-/// A definite refusal by the server: nothing was changed.
+/// A definite refusal, by the server unless the variant says otherwise: nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -79,12 +79,24 @@ pub enum Refusal {
     /// The server cannot process the request.
     #[error("the request is not valid")]
     BadRequest,
+    /// The session has no room for another ephemeral node. It is this library that refuses: nothing was sent.
+    /// See [`node_bytes_max`](crate::ConnectionManagerBuilder::node_bytes_max).
+    #[error(
+        "the ephemeral nodes of this session would exceed its node_bytes_max; release some, use shorter \
+         paths, or spread the locks over the sessions of a ConnectionPool"
+    )]
+    SessionFull,
     /// The session moved to another server, which has not received the request.
     #[error("the session moved to another server")]
     SessionMoved,
 }
 
 impl Refusal {
+    /// The side that refuses.
+    pub(crate) fn by(self) -> &'static str {
+        if self == Self::SessionFull { "this client" } else { "the server" }
+    }
+
     /// Whether the server may accept the same request later.
     #[must_use]
     pub fn is_transient(self) -> bool {

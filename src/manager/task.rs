@@ -13,7 +13,7 @@ use super::{ManagerInner, Settings};
 use crate::config::retry::RetryPauses;
 use crate::error::{ConfigError, ConnectError, LossReason};
 use crate::session::janitor::Janitor;
-use crate::session::{Epoch, Session};
+use crate::session::{ClosingNodes, Epoch, Session};
 use crate::time::deadline::Deadline;
 use crate::wire::{Backend, Link, Wire, WireError};
 
@@ -256,13 +256,19 @@ impl ManagerTask {
         }
     }
 
-    /// Notifies waiters first, so that a closing manager grants nothing, and then closes the session.
+    /// Notifies waiters first, so that a closing manager grants nothing, then holders, deletes what would make
+    /// the record of the close large, and then closes the session.
     async fn close_session(&self, session: &Session) {
-        let ended = session.wire().ok().map(|wire| wire.ended());
+        let wire = session.wire().ok();
+        let ended = wire.as_ref().map(|wire| wire.ended());
         let leased_until = session.lease_valid_until();
+        let nodes = ClosingNodes::of(session);
         self.shared.publisher.enter(State::Closed, None);
         session.end(LossReason::Closed);
         let limit = Deadline::after(session.timeout());
+        if let Some(wire) = wire {
+            nodes.delete(&*wire, limit).await;
+        }
         let confirmed = match ended {
             // The session was over before the close. Its nodes exist until the server expires it.
             None => false,

@@ -62,6 +62,7 @@ impl ManagerInner {
             // A session without nodes has no lease to keep.
             lease_keep_alive: Duration::ZERO,
             lease_renewal: session.lease_renewal,
+            node_bytes_max: session.node_bytes_max,
             environment: Arc::clone(&session.environment),
         };
         let settings = Settings {

@@ -300,6 +300,7 @@ impl Task {
         let Some((session, turn)) = self.place.take() else { return };
         let unanswered = self.is_sending.then_some(Leftover { version: None, in_doubt: true });
         let Some(Leftover { version, in_doubt }) = unanswered.or_else(|| self.engine.leftover()) else {
+            session.node_bytes().forget(self.path.as_str());
             return self.released();
         };
         let release = self.release.take();

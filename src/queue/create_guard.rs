@@ -86,6 +86,7 @@ impl CreateGuard {
     /// The create made the node at `path`.
     pub(super) fn found(&mut self, path: String) -> NodeGuard {
         self.state = CreateState::Settled;
+        self.session.node_bytes().found(&path);
         NodeGuard::of(&self.session, path)
     }
 
@@ -146,6 +147,7 @@ impl NodeGuard {
     /// Records that the node no longer exists.
     pub(super) fn mark_deleted(&mut self) {
         self.is_deleted = true;
+        self.session.node_bytes().forget(&self.path);
         if let Some(entry) = &self.entry {
             entry.abandon();
         }

@@ -77,7 +77,8 @@ impl UnresolvedNodes {
 
     /// Records that one of the tries was committed, so that no other can be.
     pub(super) fn settle(&mut self) {
-        self.nodes.clear();
+        let nodes = self.session.node_bytes();
+        self.nodes.drain(..).for_each(|(directory, create_id)| nodes.forget_create(&directory, create_id));
         self.since = None;
     }
 
@@ -321,6 +322,7 @@ impl NodeTransaction {
         let mut made = Vec::new();
         for (MadeNode { path, origin }, new_nodes) in nodes.into_iter().zip(&self.new_nodes) {
             if new_nodes.is_held {
+                self.session.node_bytes().found(&path);
                 let node_guard = NodeGuard::of(&self.session, path);
                 let data = match &new_nodes.operation {
                     WriteOp::Create { data, .. } => data.as_slice().into(),

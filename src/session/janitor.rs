@@ -195,6 +195,7 @@ async fn run_job(job: CleanupJob, _guard: PendingGuard) {
                     _ = session.ended() => {}
                 }
             }
+            session.node_bytes().forget(&path);
             done();
         }
     }
@@ -299,6 +300,7 @@ async fn clean_unresolved(
             return delete(session, &found, None).await;
         }
     }
+    session.node_bytes().create_left_nothing(directory, create_id);
 }
 
 /// Searches for the node of a create until a search has a definite result. Returns `None` if the node does

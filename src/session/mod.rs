@@ -4,7 +4,9 @@
 //! end with it. Every wait for a reply ends with the session at the latest.
 
 mod child_watch;
+mod closing;
 mod connection;
+mod counted_wire;
 mod deletion_watch;
 mod directory;
 mod epoch;
@@ -14,6 +16,9 @@ pub(crate) mod lease;
 mod lease_expiry;
 mod lease_renewal;
 mod loss_notice;
+mod node_bytes;
+#[cfg(test)]
+mod node_bytes_test;
 mod node_flags;
 mod node_register;
 mod origin;
@@ -42,8 +47,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 pub(crate) use self::child_watch::{until_changed, until_child};
+pub(crate) use self::closing::ClosingNodes;
+use self::counted_wire::CountedWire;
 pub(crate) use self::directory::{ParentLifetime, make_directory, make_queue_directory};
 pub use self::epoch::Epoch;
+use self::node_bytes::NodeBytes;
 use self::node_register::NodeRegister;
 pub(crate) use self::origin::Origin;
 pub(crate) use self::owned_node::{OwnedNode, SharedWatch};
@@ -103,6 +111,7 @@ struct SessionInner {
     /// The connection on which reads show everything that this session has learned.
     synced_on: AtomicU64,
     watch_budget: WatchBudget,
+    node_bytes: NodeBytes,
     tree_watches: Arc<TreeWatches>,
     /// Since when the link is down, if it is.
     down_since: Mutex<Option<BootInstant>>,
@@ -121,6 +130,8 @@ impl Session {
         janitor: Janitor,
     ) -> Self {
         let timeout = wire.session_timeout();
+        let node_bytes = NodeBytes::new(settings.node_bytes_max);
+        let wire: Arc<dyn Wire> = Arc::new(CountedWire::new(wire, node_bytes.clone()));
         Self(Arc::new(SessionInner {
             epoch,
             id: wire.session_id(),
@@ -143,6 +154,7 @@ impl Session {
             hang_ups: AtomicUsize::new(0),
             synced_on: AtomicU64::new(0),
             watch_budget: WatchBudget::default(),
+            node_bytes,
             tree_watches: Arc::default(),
             down_since: Mutex::new(None),
             silence: Mutex::new(None),
@@ -192,6 +204,10 @@ impl Session {
         &self.0.watch_budget
     }
 
+    pub(crate) fn node_bytes(&self) -> &NodeBytes {
+        &self.0.node_bytes
+    }
+
     pub(crate) fn now(&self) -> BootInstant {
         self.0.settings.environment.now()
     }
@@ -220,6 +236,7 @@ impl Session {
             table.session_ended();
         }
         self.0.ended.cancel();
+        self.0.node_bytes.end();
         if let Some(wire) = self.0.wire.write().take() {
             wire.abandon();
         }

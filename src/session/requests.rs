@@ -3,7 +3,7 @@
 use tracing::warn;
 
 use super::Session;
-use crate::error::LossReason;
+use crate::error::{LossReason, Refusal};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
@@ -35,6 +35,8 @@ impl Session {
             () = limit.passed() => Err(WireError::Timeout),
         };
         match &result {
+            // Nothing was sent, so no server has answered.
+            Err(WireError::Refused(Refusal::SessionFull)) => {}
             Ok(_) | Err(WireError::Refused(_)) => *self.0.silence.lock() = None,
             Err(WireError::SessionEnded(reason)) => self.end(*reason),
             Err(WireError::Timeout) => self.had_no_answer(begun),

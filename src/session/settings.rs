@@ -15,5 +15,7 @@ pub(crate) struct SessionSettings {
     pub(crate) token_generation: u32,
     pub(crate) lease_keep_alive: Duration,
     pub(crate) lease_renewal: LeaseRenewal,
+    /// The largest size of the paths of the ephemeral nodes of one session.
+    pub(crate) node_bytes_max: usize,
     pub(crate) environment: Arc<dyn Environment>,
 }

@@ -20,6 +20,7 @@
 //! | [`DISCONNECTED`] | gauge | | Sessions that are wanted and not connected |
 //! | [`RECONNECTS_TOTAL`] | counter | | Reconnects within a session |
 //! | [`PENDING_DELETES`] | gauge | | Nodes to be deleted in the background, which may still exist |
+//! | [`NODE_BYTES`] | gauge | | Sizes of the paths of the ephemeral nodes that exist or may |
 //! | [`VIEWS`] | gauge | | Views that are followed |
 //! | [`VIEW_CHANGES_TOTAL`] | counter | | Nodes that differed from the last snapshot of a view |
 //! | [`VIEW_COMPARISONS_TOTAL`] | counter | | Full comparisons of a view with the server that began |
@@ -82,6 +83,9 @@ pub const DISCONNECTED: &str = "lockkeeper_disconnected";
 pub const RECONNECTS_TOTAL: &str = "lockkeeper_reconnects_total";
 /// Nodes that are to be deleted in the background and may still exist.
 pub const PENDING_DELETES: &str = "lockkeeper_pending_deletes";
+/// The sizes of the paths of the ephemeral nodes that exist or may: of each session at most its budget. In
+/// bytes.
+pub const NODE_BYTES: &str = "lockkeeper_node_bytes";
 /// Views that are followed.
 pub const VIEWS: &str = "lockkeeper_views";
 /// Nodes that differed from the last snapshot of a view.
@@ -103,7 +107,7 @@ pub const LEASE_MARGIN_SECONDS: &str = "lockkeeper_lease_margin_seconds";
 pub const OWNER_DEADLOCKS_TOTAL: &str = "lockkeeper_owner_deadlocks_total";
 
 /// The names of all metrics.
-pub const ALL: [&str; 22] = [
+pub const ALL: [&str; 23] = [
     WAIT_SECONDS,
     HOLD_SECONDS,
     UPDATE_SECONDS,
@@ -117,6 +121,7 @@ pub const ALL: [&str; 22] = [
     DISCONNECTED,
     RECONNECTS_TOTAL,
     PENDING_DELETES,
+    NODE_BYTES,
     VIEWS,
     VIEW_CHANGES_TOTAL,
     VIEW_COMPARISONS_TOTAL,
@@ -165,6 +170,7 @@ pub fn describe() {
     describe_gauge!(DISCONNECTED, Unit::Count, "Sessions that are wanted and not connected.");
     describe_counter!(RECONNECTS_TOTAL, Unit::Count, "Reconnects within a session.");
     describe_gauge!(PENDING_DELETES, Unit::Count, "Nodes to be deleted in the background.");
+    describe_gauge!(NODE_BYTES, Unit::Bytes, "Sizes of the paths of the ephemeral nodes.");
     describe_gauge!(VIEWS, Unit::Count, "Views that are followed.");
     describe_counter!(
         VIEW_CHANGES_TOTAL,
@@ -191,7 +197,7 @@ pub fn describe() {
 /// Shows every series without a recipe, at zero. So the first increment of a counter is an increase, and a
 /// missing series means that nothing is measured.
 pub(crate) fn manager_started() {
-    for name in [CONNECTED, DISCONNECTED, PENDING_DELETES, VIEWS, REGISTRATIONS] {
+    for name in [CONNECTED, DISCONNECTED, PENDING_DELETES, NODE_BYTES, VIEWS, REGISTRATIONS] {
         gauge!(name).increment(0.0);
     }
     for name in [
@@ -296,6 +302,10 @@ pub(crate) fn missing_instance() {
 
 pub(crate) fn pending_deletes(change: f64) {
     gauge!(PENDING_DELETES).increment(change);
+}
+
+pub(crate) fn node_bytes(change: f64) {
+    gauge!(NODE_BYTES).increment(change);
 }
 
 pub(crate) fn owner_deadlocked() {

@@ -32,6 +32,8 @@ pub(crate) fn session_expired(_reason: LossReason) {}
 
 pub(crate) fn reconnected() {}
 
+pub(crate) fn node_bytes(_change: f64) {}
+
 pub(crate) fn views(_change: f64) {}
 
 pub(crate) fn view_changes(_changes: usize) {}

@@ -1,5 +1,6 @@
 //! Checks the settings, and starts a manager with them.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -19,6 +20,9 @@ use crate::session::SessionSettings;
 use crate::session::janitor::Pending;
 use crate::wire::{Backend, ZooKeeper};
 use crate::znode::node_data;
+
+/// What a budget of node bytes may be.
+const NODE_BYTES: RangeInclusive<usize> = 1_024..=64 * 1_024 * 1_024;
 
 impl ConnectionManagerBuilder {
     /// Opens the first session.
@@ -115,6 +119,13 @@ impl ConnectionManagerBuilder {
                 advice: "write tcp+tls:// before each server, or leave out tls()",
             });
         }
+        if !NODE_BYTES.contains(&self.node_bytes_max) {
+            return Err(ConfigError::Setting {
+                name: "node_bytes_max",
+                value: self.node_bytes_max.to_string(),
+                advice: "take 1,024 to 67,108,864 bytes, and less than half of the servers' jute.maxbuffer",
+            });
+        }
         limits::check(self.node_data.as_ref().map_or(0, Vec::len))?;
         if self.acl.entries.is_empty()
             || (self.acl == Acl::creator_only() && self.credentials.is_empty() && self.sasl.is_none())
@@ -148,6 +159,7 @@ impl ConnectionManagerBuilder {
             token_generation: self.token_generation,
             lease_keep_alive: self.lease_keep_alive,
             lease_renewal: self.lease_renewal,
+            node_bytes_max: self.node_bytes_max,
             environment,
         };
         Settings {
@@ -208,6 +220,7 @@ mod tests {
         assert!(refusal(builder().tick_time(Duration::ZERO)).contains("tick_time"));
         assert!(refusal(builder().operation_timeout(Duration::ZERO)).contains("operation_timeout"));
         assert!(refusal(builder().connect_deadline(Duration::ZERO)).contains("connect_deadline"));
+        assert!(refusal(builder().node_bytes_max(1_023)).contains("node_bytes_max is 1023"));
         assert!(refusal(builder().node_data(vec![0; 2_000_000])).contains("2000000 bytes"));
         assert!(refusal(builder().acl(Acl::creator_only())).contains("digest_auth"));
         assert!(builder().acl(Acl::creator_only()).digest_auth("a", "b").check().is_ok());

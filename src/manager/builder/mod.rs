@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::config::acl::{Acl, Credentials};
 use crate::config::lease_renewal::LeaseRenewal;
+use crate::config::limits::NODE_BYTES_MAX;
 use crate::config::retry::RetryPolicy;
 use crate::config::tls::{Sasl, Tls};
 
@@ -43,6 +44,7 @@ pub struct ConnectionManagerBuilder {
     lease_keep_alive: Duration,
     tcp_nodelay: bool,
     lease_renewal: LeaseRenewal,
+    node_bytes_max: usize,
     acl: Acl,
     credentials: Vec<Credentials>,
     node_data: Option<Vec<u8>>,
@@ -64,6 +66,7 @@ impl ConnectionManagerBuilder {
             lease_keep_alive: Duration::from_secs(60),
             tcp_nodelay: true,
             lease_renewal: LeaseRenewal::Quorum,
+            node_bytes_max: NODE_BYTES_MAX,
             acl: Acl::open(),
             credentials: Vec::new(),
             node_data: None,
@@ -173,6 +176,25 @@ impl ConnectionManagerBuilder {
     #[must_use]
     pub fn lease_renewal(mut self, lease_renewal: LeaseRenewal) -> Self {
         self.lease_renewal = lease_renewal;
+        self
+    }
+
+    /// The budget for the ephemeral nodes of one session: the sum of the sizes of their paths, with the
+    /// chroot, and four bytes for each. Default: [`NODE_BYTES_MAX`](crate::NODE_BYTES_MAX), 512 KiB.
+    ///
+    /// Every node counts that belongs to the session or may: of locks that are held or waited for, permits,
+    /// members, registrations, elections. A mutex needs some 66 bytes beside the path of the lock. A create
+    /// beyond the budget is not sent, and fails by [`Refusal::SessionFull`](crate::Refusal::SessionFull).
+    /// There is room again once a node is deleted. A [`ConnectionPool`](crate::ConnectionPool) has a budget
+    /// for each of its sessions.
+    ///
+    /// The budget protects the ensemble. When a session ends, the servers write one record of the paths of
+    /// all of its nodes, and **a record above their `jute.maxbuffer` takes every server down, also after a
+    /// restart** (ZOOKEEPER-4306). The default is half of the smallest `jute.maxbuffer` in use, 1 MiB. Raise
+    /// it only if all servers have a larger one.
+    #[must_use]
+    pub fn node_bytes_max(mut self, bytes: usize) -> Self {
+        self.node_bytes_max = bytes;
         self
     }
 
