@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::warn;
 use crate::supervisor::boot_time::BootTime;
 use crate::supervisor::message::{Ended, Order, Report};
-use crate::supervisor::{Policy, Supervisor, SupervisorDied};
+use crate::supervisor::{LeaseEnd, OnLoss, Policy, Supervisor, SupervisorDied};
 
 /// The end of the lease is read this often in a session timeout.
 const LOOKS_PER_TIMEOUT: u32 = 24;
@@ -42,13 +42,14 @@ impl Held<'_> {
         let look_every = (manager.session_timeout() / LOOKS_PER_TIMEOUT).max(Duration::from_millis(1));
         self.wait_for_lease(look_every).await?;
         self.signals.listen_for_jobs()?;
-        let policy = Policy { on_loss: self.options.on_loss.clone(), grace: self.grace };
+        let policy = self.policy();
         let environment = environment(&self.grant, &self.nest);
-        let start = Order::Start { environment, policy, lease_end: self.lease_end() };
+        let lease = LeaseEnd::new(BootTime::of(self.grant.valid_until()));
+        let start = Order::Start { environment, policy, lease_end: lease.end() };
         self.supervisor
             .start_program(&start)
             .map_err(|error| Failure::new(Exit::INTERNAL, format!("the program was not started: {error}")))?;
-        let outcome = match self.watch(look_every).await {
+        let outcome = match self.watch(look_every, lease).await {
             Ok(outcome) => outcome,
             Err(Ending::Failed(failure)) => return Err(failure),
             Err(Ending::SupervisorDied(died)) => {
@@ -77,22 +78,27 @@ impl Held<'_> {
         Ok(())
     }
 
-    async fn watch(&mut self, look_every: Duration) -> Result<Outcome, Ending> {
+    async fn watch(&mut self, look_every: Duration, mut lease: LeaseEnd) -> Result<Outcome, Ending> {
+        let policy = self.policy();
         let Self { grant, supervisor, signals, options, .. } = self;
         let mut looks = interval(look_every);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Kept over the rounds of the loop: a new future would ask the servers again.
         let (mut losing, mut asking) = (pin!(grant.lost()), pin!(grant.revoke_requested()));
-        let (mut lost, mut was_asked, mut lease_end) = (None, false, None);
+        let (mut is_lost, mut was_asked, mut was_killed) = (false, false, false);
         loop {
             tokio::select! {
                 biased;
                 report = supervisor.report() => match report? {
                     Report::Ended { how, interfered } => {
-                        if interfered && lost.is_none() {
+                        if (interfered || was_killed) && !is_lost {
                             warn("the lease was about to end, so the program was stopped");
                         }
-                        return Ok(Outcome { how, is_lost: interfered || lost.is_some() });
+                        return Ok(Outcome { how, is_lost: interfered || was_killed || is_lost });
+                    }
+                    Report::TooLate => {
+                        let message = "the lease was over before the program was started";
+                        return Err(Ending::Failed(Failure::new(Exit::LOST, message)));
                     }
                     Report::NotStarted { errno } => {
                         let error = std::io::Error::from_raw_os_error(errno);
@@ -106,30 +112,33 @@ impl Held<'_> {
                     Signal::CONT => Order::Resume,
                     signal => Order::Signal { number: signal.as_raw() },
                 }),
-                loss = &mut losing, if lost.is_none() => {
+                loss = &mut losing, if !is_lost => {
                     warn(&loss);
-                    lost = Some(loss);
+                    is_lost = true;
+                    lease.lose(&policy, BootTime::now());
                     supervisor.send(&Order::Lost);
                 }
-                asked = &mut asking, if !was_asked && lost.is_none() => {
+                asked = &mut asking, if !was_asked && !is_lost => {
                     was_asked = true;
                     if asked.is_ok() {
                         revoke(supervisor, options.on_revoke);
                     }
                 }
-                _ = looks.tick(), if lost.is_none() => {
-                    let end = BootTime::of(grant.valid_until());
-                    if lease_end.is_none_or(|last| last < end) {
-                        lease_end = Some(end);
-                        supervisor.send(&Order::Extend { lease_end: end });
-                    }
-                }
+                _ = looks.tick() => {}
+            }
+            if !is_lost && lease.extend(BootTime::of(grant.valid_until())) {
+                supervisor.send(&Order::Extend { lease_end: lease.end() });
+            }
+            // The supervisor has killed the program before, unless it is stopped.
+            if policy.on_loss != OnLoss::Ignore && lease.end() <= BootTime::now() {
+                was_killed = true;
+                supervisor.kill_program();
             }
         }
     }
 
-    fn lease_end(&self) -> BootTime {
-        BootTime::of(self.grant.valid_until())
+    fn policy(&self) -> Policy {
+        Policy { on_loss: self.options.on_loss.clone(), grace: self.grace }
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use super::message::{GUARD, Order, Report};
-use super::orphans::{Reaped, kill_all, reap};
+use super::orphans::{Reaped, kill_all, kill_below, reap};
 use super::program::THIS_BINARY;
 use super::socket::{self, Received};
 
@@ -27,6 +27,8 @@ pub(crate) struct Supervisor {
     /// Sockets of packets have no type in tokio. This one waits until the socket is readable.
     link: UnixStream,
     group: Option<Pid>,
+    /// Its process, once the program runs.
+    process: Option<Pid>,
 }
 
 /// The supervisor is gone without a report: another process killed it.
@@ -47,7 +49,7 @@ impl Supervisor {
             .stdin(Stdio::from(theirs))
             .process_group(0)
             .spawn()?;
-        Ok(Self { link: UnixStream::from_std(net::UnixStream::from(ours))?, group: None })
+        Ok(Self { link: UnixStream::from_std(net::UnixStream::from(ours))?, group: None, process: None })
     }
 
     /// Sends [`Order::Start`], with the standard input. Without success no program is started.
@@ -72,14 +74,23 @@ impl Supervisor {
             };
             match received {
                 Ok(Some(report)) => {
-                    if let Report::Started { group } = report {
+                    if let Report::Started { group, supervisor } = report {
                         self.group = Pid::from_raw(group);
+                        self.process = Pid::from_raw(supervisor);
                     }
                     return Ok(report);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Ok(None) | Err(_) => return Err(SupervisorDied),
             }
+        }
+    }
+
+    /// Kills every process of the program, for a supervisor that does not: it is stopped, or continues later
+    /// than this process. It still waits for the processes, so none of their numbers names another one.
+    pub(crate) fn kill_program(&self) {
+        if let Some(process) = self.process {
+            kill_below(process);
         }
     }
 

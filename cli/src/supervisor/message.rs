@@ -37,11 +37,13 @@ pub(crate) enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// The program runs, in the process group of this number.
-    Started { group: i32 },
+    Started { group: i32, supervisor: i32 },
     /// The program was stopped from the terminal.
     Suspended,
     /// The program and all its processes are gone.
     Ended { how: Ended, interfered: bool },
+    /// The lease was over before the program could start. No process was started.
+    TooLate,
     /// The operating system started no process.
     NotStarted { errno: i32 },
 }

@@ -10,7 +10,8 @@
 //! 1. The command starts the supervisor, by the guard, before it connects, and sends it orders over a socket:
 //!    start the program, the lease now ends at this instant, pass this signal on.
 //! 2. The supervisor ends the program by its own clock ([`plan`]). It needs no order for that: a command that
-//!    is stopped, swapped out or hung renews no lease, and the program still ends before the lease does.
+//!    is stopped, swapped out or hung renews no lease, and the program still ends before the lease does. The
+//!    command kills the program at the end of the lease as well, for a supervisor that is stopped.
 //! 3. The end of the socket is the end of the command, however it died. The supervisor then kills the program
 //!    at once.
 //! 4. Every process that the program started, and that outlived its parent, becomes a child of the
@@ -26,13 +27,17 @@ pub(crate) mod boot_time;
 mod control;
 pub(crate) mod exec;
 pub(crate) mod guard;
+mod lease_end;
 pub(crate) mod message;
 pub(crate) mod orphans;
 mod plan;
 mod program;
 mod socket;
 mod terminal;
+#[cfg(test)]
+mod thaw;
 
 pub(crate) use self::control::{Supervisor, SupervisorDied};
+pub(crate) use self::lease_end::LeaseEnd;
 pub(crate) use self::plan::{OnLoss, Policy};
 pub(crate) use self::program::main;

@@ -36,7 +36,12 @@ pub(crate) fn kill_all(group: Option<Pid>) {
         // It may be empty already.
         let _ = kill_process_group(group, Signal::KILL);
     }
-    for pid in below(getpid().as_raw_pid(), &parents()) {
+    kill_below(getpid());
+}
+
+/// Kills every process below `root`, and not `root`.
+pub(crate) fn kill_below(root: Pid) {
+    for pid in below(root.as_raw_pid(), &parents()) {
         if let Some(pid) = Pid::from_raw(pid) {
             let _ = kill_process(pid, Signal::KILL);
         }

@@ -12,14 +12,18 @@
 //!    confirmed again.
 //! 3. `margin` before the end the program is killed, so that it is over when another contender can hold the
 //!    lock.
-//! 4. If the lock is lost without a warning, the program is asked at once, and killed a grace later.
-//! 5. If the command is gone, the program is killed at once.
+//! 4. If the lock is lost without a warning, the program is asked at once, and killed a grace later. A loss
+//!    never moves the end of the lease forward: a lease that is over, because every process was stopped
+//!    meanwhile, stays over, and the program is killed at once. No renewal counts after a loss.
+//! 5. Once the program is due to be killed, it gets no other signal: SIGCONT would resume it.
+//! 6. If the command is gone, the program is killed at once.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::boot_time::BootTime;
+use super::lease_end::LeaseEnd;
 
 /// The time to carry out a kill: an eighth of the grace, and at least this long.
 const MARGIN_MIN: Duration = Duration::from_millis(100);
@@ -59,7 +63,7 @@ pub(crate) enum Due {
 #[derive(Debug)]
 pub(crate) struct Plan {
     policy: Policy,
-    lease_end: BootTime,
+    lease: LeaseEnd,
     phase: RunPhase,
     has_interfered: bool,
 }
@@ -76,22 +80,24 @@ enum RunPhase {
 
 impl Plan {
     pub(crate) fn new(policy: Policy, lease_end: BootTime) -> Self {
-        Self { policy, lease_end, phase: RunPhase::Running, has_interfered: false }
+        Self { policy, lease: LeaseEnd::new(lease_end), phase: RunPhase::Running, has_interfered: false }
     }
 
     /// The servers have confirmed the session: the lease ends at this instant now.
     pub(crate) fn extend(&mut self, lease_end: BootTime) {
-        self.lease_end = lease_end;
+        self.lease.extend(lease_end);
     }
 
     /// The lock is lost.
     pub(crate) fn lose(&mut self, now: BootTime) {
-        match (&self.policy.on_loss, self.phase) {
-            (OnLoss::Ignore, _) | (_, RunPhase::Asked { .. } | RunPhase::Killing) => {}
-            (OnLoss::Kill, RunPhase::Running) => self.lease_end = now,
-            (OnLoss::Term | OnLoss::Run(_), RunPhase::Running) => {
-                self.lease_end = now.after(self.policy.grace);
-            }
+        self.lease.lose(&self.policy, now);
+    }
+
+    /// Whether the program must not run at this instant, and so must not start either.
+    pub(crate) fn is_over(&self, now: BootTime) -> bool {
+        match self.policy.on_loss {
+            OnLoss::Ignore => now >= self.lease.end(),
+            OnLoss::Term | OnLoss::Kill | OnLoss::Run(_) => now >= self.kill_at(),
         }
     }
 
@@ -134,7 +140,7 @@ impl Plan {
             OnLoss::Ignore => return Due::Wait(None),
             OnLoss::Kill => self.kill_at(),
             // A grace that is shorter than the margin leaves no time to be asked.
-            OnLoss::Term | OnLoss::Run(_) => self.lease_end.before(self.policy.grace).min(self.kill_at()),
+            OnLoss::Term | OnLoss::Run(_) => self.lease.end().before(self.policy.grace).min(self.kill_at()),
         };
         if now < ask_at {
             return Due::Wait(Some(ask_at));
@@ -154,7 +160,7 @@ impl Plan {
     }
 
     fn kill_at(&self) -> BootTime {
-        self.lease_end.before(margin(self.policy.grace))
+        self.lease.end().before(margin(self.policy.grace))
     }
 }
 
@@ -222,6 +228,30 @@ mod tests {
     }
 
     #[test]
+    fn a_loss_never_moves_the_end_of_the_lease_forward() {
+        for on_loss in [OnLoss::Term, OnLoss::Kill, OnLoss::Run("x".to_owned())] {
+            let mut over = plan(on_loss.clone(), 15_000);
+            over.lose(at(15_000));
+            assert_eq!(over.due(at(15_000)), Due::Kill, "{on_loss:?}");
+            let mut near = plan(on_loss.clone(), 15_000);
+            near.lose(at(14_000));
+            near.extend(at(30_000));
+            assert_eq!(near.due(at(14_500)), Due::Kill, "{on_loss:?}");
+        }
+        let mut nearly = plan(OnLoss::Term, 15_000);
+        nearly.lose(at(14_000));
+        assert_eq!(nearly.due(at(14_000)), Due::Ask);
+        assert_eq!(nearly.due(at(14_000)), Due::Wait(Some(at(14_500))));
+    }
+
+    #[test]
+    fn a_renewal_that_arrives_late_does_not_shorten_the_lease() {
+        let mut plan = plan(OnLoss::Term, 15_000);
+        plan.extend(at(14_000));
+        assert_eq!(plan.due(at(0)), Due::Wait(Some(at(11_000))));
+    }
+
+    #[test]
     fn each_policy_has_its_first_step() {
         assert_eq!(plan(OnLoss::Kill, 15_000).due(at(11_000)), Due::Wait(Some(at(14_500))));
         assert_eq!(plan(OnLoss::Kill, 15_000).due(at(14_500)), Due::Kill);
@@ -280,7 +310,7 @@ mod tests {
         #[test]
         fn nothing_runs_beyond_the_lease(grace in 0_u64..5_000, steps in events()) {
             let policy = Policy { on_loss: OnLoss::Term, grace: Duration::from_millis(grace) };
-            let (mut now, mut end) = (at(0), at(15_000));
+            let (mut now, mut end, mut is_lost) = (at(0), at(15_000), false);
             let mut plan = Plan::new(policy, end);
             for (pause, event) in steps {
                 let next = now.after(Duration::from_millis(pause));
@@ -300,12 +330,17 @@ mod tests {
                 }
                 now = next;
                 match event {
+                    Event::Renew(by) if is_lost => plan.extend(now.after(Duration::from_millis(by))),
                     Event::Renew(by) => {
                         end = end.max(now.after(Duration::from_millis(by)));
                         plan.extend(end);
                     }
-                    // From here on another contender may hold: the lease is no limit any more.
-                    Event::Lose => return Ok(()),
+                    // The lease still ends when it ends, whatever the loss leaves of the grace.
+                    Event::Lose => {
+                        end = end.min(now.after(Duration::from_millis(grace)));
+                        plan.lose(now);
+                        is_lost = true;
+                    }
                     Event::CleanUp => plan.clean_up(now),
                 }
             }

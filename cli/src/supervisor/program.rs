@@ -64,6 +64,8 @@ struct Run {
     policy: Policy,
     group: Pid,
     ended: Option<Ended>,
+    /// What the program gets, unless it is due to be killed.
+    signals: Vec<Signal>,
     /// Ctrl-Z was passed on, and the program has not stopped yet.
     is_stopping: bool,
 }
@@ -109,12 +111,19 @@ impl Loop {
             }
             let now = BootTime::now();
             let until = match run.plan.due(now) {
-                Due::Wait(until) => until,
+                Due::Wait(until) => {
+                    run.pass_on();
+                    until
+                }
                 Due::Ask => {
+                    run.pass_on();
                     ask(run);
                     continue;
                 }
                 Due::Kill => {
+                    // All processes may have been stopped until the lease was over, and SIGCONT would resume
+                    // the program beside the next holder.
+                    run.signals.clear();
                     kill_all(Some(run.group));
                     Some(now.after(KILL_AGAIN))
                 }
@@ -154,6 +163,11 @@ impl Loop {
         lease_end: BootTime,
         input: Option<OwnedFd>,
     ) {
+        let plan = Plan::new(policy.clone(), lease_end);
+        if plan.is_over(BootTime::now()) {
+            self.report(Report::TooLate);
+            return;
+        }
         let started = new_process()
             .args(&self.command)
             .envs(environment)
@@ -163,9 +177,10 @@ impl Loop {
         let started = started.map(|child| Pid::from_raw(child.id().cast_signed()));
         match started {
             Ok(Some(group)) => {
-                let plan = Plan::new(policy.clone(), lease_end);
-                self.run = Some(Run { plan, policy, group, ended: None, is_stopping: false });
-                self.report(Report::Started { group: group.as_raw_pid() });
+                let signals = Vec::new();
+                self.run = Some(Run { plan, policy, group, ended: None, signals, is_stopping: false });
+                let supervisor = getpid().as_raw_pid();
+                self.report(Report::Started { group: group.as_raw_pid(), supervisor });
             }
             Ok(None) => self.report(Report::NotStarted { errno: 0 }),
             Err(error) => {
@@ -197,7 +212,7 @@ impl Loop {
             match self.terminal.as_mut().map(|terminal| (terminal.on_stop(signal), terminal)) {
                 Some((OnStop::HandOver, terminal)) => {
                     terminal.hand_over(run.group);
-                    signal_group(run.group, Signal::CONT);
+                    run.signals.push(Signal::CONT);
                 }
                 Some((OnStop::Suspend, terminal)) => {
                     terminal.take_back(run.group, false);
@@ -214,8 +229,7 @@ impl Loop {
         }
         // What the program left in its group has to end before the lock is released.
         run.plan.clean_up(BootTime::now());
-        signal_group(run.group, Signal::TERM);
-        signal_group(run.group, Signal::CONT);
+        run.signals.extend([Signal::TERM, Signal::CONT]);
     }
 
     /// A command that is gone is noticed when the next order is awaited.
@@ -244,6 +258,15 @@ impl Loop {
     }
 }
 
+impl Run {
+    /// Sends the signals that have come, in their order.
+    fn pass_on(&mut self) {
+        for signal in self.signals.drain(..) {
+            signal_group(self.group, signal);
+        }
+    }
+}
+
 fn obey(run: &mut Run, order: &Order) {
     match order {
         Order::Extend { lease_end } => run.plan.extend(*lease_end),
@@ -251,10 +274,10 @@ fn obey(run: &mut Run, order: &Order) {
         Order::Signal { number } => {
             if let Some(signal) = Signal::from_named_raw(*number) {
                 run.is_stopping = signal == Signal::TSTP;
-                signal_group(run.group, signal);
+                run.signals.push(signal);
             }
         }
-        Order::Resume => signal_group(run.group, Signal::CONT),
+        Order::Resume => run.signals.push(Signal::CONT),
         Order::Start { .. } => {}
     }
 }

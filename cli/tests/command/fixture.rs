@@ -170,8 +170,13 @@ impl Running {
 
 /// Sends a signal to a process.
 pub(crate) fn signal(name: &str, pid: i32) {
-    let status = std::process::Command::new("kill").args(["-s", name, &pid.to_string()]).status();
-    assert!(status.unwrap().success(), "SIG{name} to {pid}");
+    assert!(send(name, pid), "SIG{name} to {pid}");
+}
+
+/// Sends a signal to a process, and returns whether the process exists.
+pub(crate) fn send(name: &str, pid: i32) -> bool {
+    let mut kill = std::process::Command::new("kill");
+    kill.args(["-s", name, &pid.to_string()]).stderr(Stdio::null()).status().unwrap().success()
 }
 
 /// The children of a process.

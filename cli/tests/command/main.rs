@@ -20,5 +20,6 @@ mod run;
 mod serve;
 mod settings;
 mod terminal;
+mod thaw;
 mod usage;
 mod waiting;

@@ -10,7 +10,7 @@ const FAMILY: &str = "trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM INT HUP
     $0 & sleep 1000 & while ! [ -s $0 ]; do :; done; echo ready; wait; wait; sleep 1000";
 
 /// The process of the guard, once it runs.
-async fn guard_of(pid: i32) -> i32 {
+pub(crate) async fn guard_of(pid: i32) -> i32 {
     let look = async || children(pid).first().copied();
     eventually("a guard", Timing::signal(), look).await.unwrap()
 }

@@ -1,0 +1,155 @@
+//! All processes of a command are stopped, as a machine that sleeps or a frozen control group does it, and
+//! continue in every order.
+
+use lockkeeper::{ConnectionManager, Mutex};
+use lockkeeper_tests::{Timing, eventually};
+use lockkeeper_testserver::TestServer;
+
+use crate::fixture::{Fixture, Running, gone, send, signal};
+use crate::processes::{guard_of, supervisor_of};
+
+/// Prints the time of the boot clock again and again, also after each signal that can be ignored.
+const CLOCK: &str = "trap '' TERM; echo $$; while :; do read up idle < /proc/uptime; echo $up; done";
+
+/// Reads a line, and ends by itself.
+const READER: &str = "echo $$; read line; echo got $line; exit 7";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Command,
+    Guard,
+    Supervisor,
+    Program,
+}
+
+use Part::{Command, Guard, Program, Supervisor};
+
+/// The parts can only continue in an order.
+fn orders() -> Vec<[Part; 4]> {
+    let parts = [Command, Guard, Supervisor, Program];
+    let mut orders = Vec::new();
+    for a in parts {
+        for b in parts.into_iter().filter(|part| *part != a) {
+            for c in parts.into_iter().filter(|part| ![a, b].contains(part)) {
+                let d = parts.into_iter().find(|part| ![a, b, c].contains(part)).unwrap();
+                orders.push([a, b, c, d]);
+            }
+        }
+    }
+    orders
+}
+
+/// A command whose processes are all stopped.
+struct Frozen {
+    running: Running,
+    command: i32,
+    guard: i32,
+    supervisor: i32,
+    program: i32,
+}
+
+impl Frozen {
+    async fn start(fixture: &Fixture, path: &str, on_loss: &str, script: &str) -> Self {
+        let mut running = fixture.start(["lock", path, "--on-loss", on_loss, "--", "sh", "-c", script]);
+        let program = running.line().await.parse().unwrap();
+        let command = running.pid();
+        let (guard, supervisor) = (guard_of(command).await, supervisor_of(command).await);
+        let frozen = Self { running, command, guard, supervisor, program };
+        // The program first: nothing acts on it while it is stopped.
+        for part in [Program, Supervisor, Guard, Command] {
+            signal("STOP", frozen.pid(part));
+            frozen.is_stopped(part).await;
+        }
+        frozen
+    }
+
+    fn pid(&self, part: Part) -> i32 {
+        match part {
+            Command => self.command,
+            Guard => self.guard,
+            Supervisor => self.supervisor,
+            Program => self.program,
+        }
+    }
+
+    async fn is_stopped(&self, part: Part) {
+        let pid = self.pid(part);
+        let look = async || state(pid).is_none_or(|state| state == 'T').then_some(());
+        eventually(format!("{part:?} is stopped"), Timing::event(), look).await.unwrap();
+    }
+
+    /// Lets a part continue, and waits until it does. It may be dead already.
+    async fn thaw(&self, part: Part) {
+        let pid = self.pid(part);
+        send("CONT", pid);
+        let look = async || state(pid).is_none_or(|state| state != 'T').then_some(());
+        eventually(format!("{part:?} continues"), Timing::event(), look).await.unwrap();
+    }
+}
+
+/// The letter of the state of a process.
+fn state(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+fn up() -> f64 {
+    let text = std::fs::read_to_string("/proc/uptime").unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn after_a_freeze_beyond_the_lease_nothing_of_the_program_runs_once_the_command_or_supervisor_does() {
+    let server = TestServer::start().await.unwrap();
+    let fixture = Fixture::at(&server.connect_string()).brief();
+    let manager = ConnectionManager::connect(&fixture.servers).await.unwrap();
+    let cases: Vec<_> = ["term", "kill", "kill -s CONT -- -$LOCKKEEPER_GROUP"]
+        .into_iter()
+        .flat_map(|on_loss| orders().into_iter().map(move |order| (on_loss, order)))
+        // The order counts for one policy; the others follow the same rule.
+        .filter(|(on_loss, order)| *on_loss == "term" || *order == [Command, Guard, Supervisor, Program])
+        .collect();
+    let mut frozen = Vec::new();
+    for (number, (on_loss, order)) in cases.into_iter().enumerate() {
+        let path = format!("/thaw/{number}");
+        frozen.push((Frozen::start(&fixture, &path, on_loss, CLOCK).await, path, on_loss, order));
+    }
+    for (frozen, path, on_loss, order) in frozen {
+        let guard = Mutex::new(&manager, &path).unwrap().acquire().await.unwrap();
+        let second_holds = up();
+        let at = |part| order.iter().position(|of| *of == part).unwrap();
+        for part in order {
+            frozen.thaw(part).await;
+            if [Command, Supervisor].contains(&part) {
+                // Whatever continues first kills the program, also if the other one never continues.
+                gone(frozen.program).await;
+            }
+        }
+        let ended = frozen.running.ended().await;
+        assert_eq!(ended.code, Some(79), "{order:?} {on_loss}: {}", ended.messages);
+        if at(Program) > at(Command).min(at(Supervisor)) {
+            let last = ended.output.lines().filter_map(|line| line.parse().ok()).next_back().unwrap_or(0.0);
+            assert!(last <= second_holds, "{order:?} {on_loss}: {last} beside {second_holds}");
+        }
+        assert!(guard.is_valid());
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn after_a_freeze_within_the_lease_the_program_continues_in_every_order() {
+    let server = TestServer::start().await.unwrap();
+    let fixture = Fixture::at(&server.connect_string());
+    let mut frozen = Vec::new();
+    for (number, order) in orders().into_iter().enumerate() {
+        frozen.push((Frozen::start(&fixture, &format!("/thaw/brief/{number}"), "term", READER).await, order));
+    }
+    for (mut frozen, order) in frozen {
+        for part in order {
+            frozen.thaw(part).await;
+        }
+        frozen.running.write("line\n").await;
+        frozen.running.until("got line").await;
+        assert_eq!(frozen.running.ended().await.code, Some(7), "{order:?}");
+    }
+}
