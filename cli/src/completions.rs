@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::exit::{Exit, Failure};
 use crate::options::Options;
-use crate::output::say;
+use crate::output::say_exactly;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsOptions {
@@ -24,7 +24,7 @@ pub(crate) struct ManOptions {
 pub(crate) fn completions(options: &CompletionsOptions) -> Result<Exit, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(options.shell, &mut Options::command(), "lockkeeper", &mut text);
-    say(String::from_utf8_lossy(&text).trim_end())?;
+    say_exactly(String::from_utf8_lossy(&text).trim_end())?;
     Ok(Exit::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! How the servers are reached: by flags, by the environment, or by a file.
 
+use std::convert::Infallible;
 use std::fmt::{self, Debug, Formatter};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,8 @@ use std::time::Duration;
 
 use clap::Args;
 use lockkeeper::{Acl, ConnectionManager, ConnectionManagerBuilder};
-use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
 use crate::exit::Failure;
 use crate::span;
@@ -83,6 +85,7 @@ pub(crate) struct ConnectionOptions {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ConnectionFile {
     connect: Option<String>,
+    #[serde(default, deserialize_with = "secret")]
     auth: Option<Secret>,
     acl: Option<AccessList>,
     session_timeout: Option<String>,
@@ -102,13 +105,9 @@ enum AccessList {
     Creator,
 }
 
-/// A user and a password, which no message shows.
-#[derive(Clone, Deserialize)]
-#[serde(try_from = "String")]
-struct Secret {
-    user: String,
-    password: String,
-}
+/// A user and a password, or what was meant to be: no message shows any of it.
+#[derive(Clone)]
+struct Secret(String);
 
 impl ConnectionOptions {
     /// Opens a session.
@@ -126,7 +125,10 @@ impl ConnectionOptions {
             .session_timeout(settings.session_timeout())
             .tick_time(settings.tick_time())
             .token_generation(settings.token_generation.unwrap_or(0));
-        if let Some(Secret { user, password }) = &settings.auth {
+        if let Some(Secret(text)) = &settings.auth {
+            let (user, password) = text.split_once(':').ok_or_else(|| {
+                Failure::usage("--auth, LOCKKEEPER_AUTH or auth of the file has no colon; give user:password")
+            })?;
             builder = builder.digest_auth(user, password);
         }
         if let Some(AccessList::Creator) = settings.acl {
@@ -209,24 +211,30 @@ impl ConnectionOptions {
 
 impl Debug for Secret {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Secret").field("user", &self.user).finish_non_exhaustive()
+        formatter.debug_struct("Secret").finish_non_exhaustive()
     }
 }
 
-impl TryFrom<String> for Secret {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let (user, password) = text.split_once(':').ok_or("give user:password")?;
-        Ok(Self { user: user.to_owned(), password: password.to_owned() })
-    }
-}
-
+/// Never fails: the message of a failed argument quotes it.
 impl std::str::FromStr for Secret {
-    type Err = String;
+    type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.to_owned().try_into()
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Reads a secret of the file, whose value no message quotes, of whatever type it is.
+fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Value {
+        Text(String),
+        Other(IgnoredAny),
+    }
+    match Value::deserialize(deserializer)? {
+        Value::Text(text) => Ok(Some(Secret(text))),
+        Value::Other(IgnoredAny) => Err(serde::de::Error::custom("auth: give \"user:password\"")),
     }
 }
 
@@ -263,7 +271,7 @@ mod tests {
         assert_eq!(settings.servers().unwrap(), "flag:1");
         assert_eq!(settings.session_timeout, Some(Duration::from_secs(20)));
         assert_eq!(settings.token_generation, Some(3));
-        assert_eq!(settings.auth.unwrap().password, "secret:1");
+        assert_eq!(settings.auth.unwrap().0, "shop:secret:1");
     }
 
     #[test]
@@ -273,14 +281,21 @@ mod tests {
             "session-timeout = \"soon\"",
             "auth = \"secret\"",
             "auth = [\"secret\"]",
+            "auth = { secret = 1 }",
+            "auth = 0x5ec7e7",
+            "auth = shop:secret",
             "acl = \"secret",
         ] {
-            let failure = with_file(text, ConnectionOptions::default()).unwrap_err();
+            let own = ConnectionOptions { connect: Some("a:1".to_owned()), ..ConnectionOptions::default() };
+            let failure = with_file(text, own).and_then(|settings| settings.builder()).unwrap_err();
             assert_eq!(failure.exit().code(), 64, "{text}");
-            assert!(!failure.to_string().contains("secret"), "{failure}");
+            let message = failure.to_string();
+            assert!(!message.contains("secret") && !message.contains("6211559"), "{failure}");
         }
-        let secret: Secret = "shop:secret".parse().unwrap();
-        assert!(!format!("{secret:?}").contains("secret:"), "{secret:?}");
+        let Ok(secret) = "shop:secret".parse::<Secret>();
+        let own = ConnectionOptions { auth: Some(secret), ..ConnectionOptions::default() };
+        let shown = format!("{own:?}");
+        assert!(!shown.contains("secret") && !shown.contains("shop"), "{shown}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::inspect::json::{Node, to_text};
 use crate::inspect::print::{fence, name, now};
 use crate::inspect::{Format, parse_path};
 use crate::output::{say, warn};
-use crate::span;
+use crate::{shell, span};
 
 #[derive(Debug, Args)]
 pub(crate) struct DeadlocksOptions {
@@ -136,13 +136,16 @@ fn report(deadlock: &Deadlock, pause: Duration) -> String {
     let mut text = format!("{deadlock}\n  seen twice, {:.1} s apart", pause.as_secs_f64());
     let Some(edge) = deadlock.closed_by() else { return text };
     let Some(blocker) = edge.blockers().first() else { return text };
-    let (path, node, who) = (edge.path(), format!("{:#x}", blocker.czxid()), name(blocker));
+    let (path, node, who) = (edge.path().as_str(), format!("{:#x}", blocker.czxid()), name(blocker));
+    // Pasted as a whole line, what is behind the command is a comment.
+    let revoke = shell::command(&["lockkeeper", "revoke", path, "--node", &node]);
+    let release = shell::command(&["lockkeeper", "release", "--force", path, "--node", &node]);
     text.push_str("\n  to end it, the mildest first:");
-    text.push_str(&format!("\n    lockkeeper revoke {path} --node {node}    asks for a release"));
+    text.push_str(&format!("\n    {revoke}    # asks for a release"));
     text.push_str(&format!("\n    stop the process of {who}"));
-    text.push_str(&format!("\n    lockkeeper release --force {path} --node {node}"));
+    text.push_str(&format!("\n    {release}"));
     if let Some(fence) = fence([blocker]) {
-        text.push_str(&format!("    first {fence}"));
+        text.push_str(&format!("    # first {fence}"));
     }
     text
 }

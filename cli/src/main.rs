@@ -13,6 +13,7 @@ mod options;
 mod output;
 mod run;
 mod serve;
+mod shell;
 mod span;
 mod supervisor;
 mod top;
@@ -65,7 +66,10 @@ fn print_usage(error: &clap::Error) -> Exit {
 /// Runs the subcommand on a runtime of one thread.
 fn dispatch(options: Options) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(subcommand(options))
+    let ended = runtime.block_on(subcommand(options));
+    // A name that is being resolved, or an answer that nobody types, does not keep the process.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn subcommand(options: Options) -> Result<Exit, Failure> {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::clients::Clients;
 use super::print::token;
+use crate::output::is_printable;
 
 /// The version of the schema. Fields may be added within a version.
 const SCHEMA: u32 = 1;
@@ -89,7 +90,18 @@ pub(crate) fn group_line(group: &SurveyGroup) -> String {
 
 pub(crate) fn to_text(value: &impl Serialize) -> String {
     // Maps with keys that are no text, and values that fail, are the only errors. There are none here.
-    serde_json::to_string(value).unwrap_or_default()
+    let text = serde_json::to_string(value).unwrap_or_default();
+    let mut line = String::new();
+    for c in text.chars() {
+        if is_printable(c) {
+            line.push(c);
+        } else {
+            // Only texts have such characters, and this is how JSON escapes them.
+            let mut units = [0; 2];
+            line.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        }
+    }
+    line
 }
 
 impl Node {
@@ -142,5 +154,18 @@ fn kind(kind: Kind) -> Option<&'static str> {
         Kind::LEASE => Some("lease"),
         Kind::LATCH => Some("latch"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_upset_a_terminal_is_escaped_and_read_back_as_it_was() {
+        let text = "it's \"größe\" \\ \n\u{1b}\u{7f}\u{202e}\u{e0001}";
+        let line = to_text(&text);
+        assert!(line.chars().all(is_printable), "{line}");
+        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), text);
     }
 }

@@ -65,6 +65,30 @@ async fn what_the_servers_refuse_ends_with_77_and_one_line() {
 }
 
 #[tokio::test]
+async fn no_message_shows_a_secret_from_wherever_it_comes() {
+    let fixture = Fixture::at("127.0.0.1:1");
+    let text = "auth = \"hunter2\"";
+    let settings = file(text);
+    let config = settings.path().to_str().unwrap();
+    for subcommand in [&["lock", "/a", "--", "true"][..], &["tree", "/"], &["doctor"], &["deadlocks", "/"]] {
+        let by_flag = fixture.command([&["--auth", "hunter2"], subcommand].concat());
+        let mut by_environment = fixture.command(subcommand);
+        by_environment.env("LOCKKEEPER_AUTH", "hunter2");
+        let by_file = fixture.command([&["--config", config], subcommand].concat());
+        for mut command in [by_flag, by_environment, by_file] {
+            let ended = Running::start(&mut command).ended().await;
+            assert_eq!(ended.code, Some(64), "{ended:?}");
+            assert!(!format!("{ended:?}").contains("hunter2"), "{ended:?}");
+            assert!(ended.messages.contains("user:password"), "{ended:?}");
+        }
+    }
+    let mut help = fixture.command(["--help"]);
+    help.env("LOCKKEEPER_AUTH", "shop:hunter2");
+    let help = Running::start(&mut help).ended().await;
+    assert!(!help.output.contains("hunter2"), "{help:?}");
+}
+
+#[tokio::test]
 async fn a_file_that_does_not_exist_is_a_wrong_usage() {
     let fixture = Fixture::at("127.0.0.1:1");
     let ended = fixture.ended(["--config", "/no/such/file", "tree", "/"]).await;

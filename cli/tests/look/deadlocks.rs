@@ -59,6 +59,40 @@ async fn a_made_circle_ends_with_1_and_the_way_out_of_the_report_ends_it() {
     }
 }
 
+/// The maker of a lock chooses its name.
+#[tokio::test]
+async fn a_command_of_the_report_that_is_pasted_names_the_lock_and_runs_nothing_else() {
+    for fixture in Fixture::both().await {
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join("made");
+        // No name has a slash.
+        let name = |end: &str| format!("/look/paste/x;$(touch made)`touch made`'\"\u{202e}{end}");
+        let (a, b) = (name("a"), name("b"));
+        // The circle keeps its paths for the whole test.
+        let (a, b): (&'static str, &'static str) = (a.leak(), b.leak());
+        let mut circle =
+            started(&fixture, &[(Lock(a), Lock(b)), (Lock(b), Lock(a))], &[(a, 1), (b, 1)]).await;
+        let found = fixture.run(&["deadlocks", "/look/paste", "--pause", "10ms"]).await;
+        assert!(!found.output.contains('\u{202e}'), "{found:?}");
+        let pasted = |part: &str| {
+            let line = found.output.lines().find(|line| line.contains(part)).unwrap();
+            let path = std::path::Path::new(env!("CARGO_BIN_EXE_lockkeeper")).parent().unwrap();
+            let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
+            let script = line.replace("release --force", "release --force --yes");
+            let mut shell = tokio::process::Command::new("sh");
+            shell.args(["-c", &script]).current_dir(folder.path());
+            shell.env("PATH", path).env("LOCKKEEPER_CONNECT", &fixture.servers);
+            shell
+        };
+        let asked = pasted("lockkeeper revoke").output().await.unwrap();
+        assert_eq!(asked.status.code(), Some(0), "{asked:?}");
+        let released = pasted("lockkeeper release").output().await.unwrap();
+        assert_eq!(released.status.code(), Some(0), "{released:?}");
+        circle.next_served().await.unwrap();
+        assert!(!made.exists());
+    }
+}
+
 #[tokio::test]
 async fn a_circle_of_five_kinds_is_found_and_watched() {
     for fixture in Fixture::both().await {
