@@ -50,22 +50,25 @@ fn parse_czxid(text: &str) -> Result<u64, String> {
 
 /// Asks the holders to release.
 pub(crate) async fn revoke(connection: &ConnectionOptions, options: RevokeOptions) -> Result<Exit, Failure> {
-    let manager = connection.connect().await?;
-    let chosen = options.target.choose(&manager).await?;
-    if chosen.is_empty() {
-        say("nobody holds it")?;
-        return Ok(Exit::NO);
-    }
-    let asked = Revoker::new(&manager).ask(&chosen).await.map_err(lockkeeper::Error::from)?;
-    for node in &asked {
-        say(&format!("asked {}  [{:#x}]", name(node), node.czxid()))?;
-    }
-    if asked.is_empty() {
-        say("nobody was asked: the nodes do not exist any more")?;
-        return Ok(Exit::NO);
-    }
-    say("a holder that listens releases when it is ready; another holder is not disturbed")?;
-    Ok(Exit::SUCCESS)
+    connection
+        .with_session(async |manager| {
+            let chosen = options.target.choose(manager).await?;
+            if chosen.is_empty() {
+                say("nobody holds it")?;
+                return Ok(Exit::NO);
+            }
+            let asked = Revoker::new(manager).ask(&chosen).await.map_err(lockkeeper::Error::from)?;
+            for node in &asked {
+                say(&format!("asked {}  [{:#x}]", name(node), node.czxid()))?;
+            }
+            if asked.is_empty() {
+                say("nobody was asked: the nodes do not exist any more")?;
+                return Ok(Exit::NO);
+            }
+            say("a holder that listens releases when it is ready; another holder is not disturbed")?;
+            Ok(Exit::SUCCESS)
+        })
+        .await
 }
 
 /// Takes the lock away from its holders.
@@ -79,26 +82,29 @@ pub(crate) async fn release(
              or take the lock away by --force",
         ));
     }
-    let manager = connection.connect().await?;
-    let chosen = options.target.choose(&manager).await?;
-    if chosen.is_empty() {
-        say("nobody holds it")?;
-        return Ok(Exit::NO);
-    }
-    say(&meaning(&chosen))?;
-    if !options.yes && !confirm().await? {
-        say("nothing was done")?;
-        return Ok(Exit::NO);
-    }
-    let gone = Revoker::new(&manager).force_release(&chosen).await.map_err(lockkeeper::Error::from)?;
-    for node in &gone {
-        say(&format!("deleted {}  [{:#x}]", node.path(), node.czxid()))?;
-    }
-    if gone.is_empty() {
-        say("nothing was done: the nodes that were shown do not exist any more")?;
-        return Ok(Exit::NO);
-    }
-    Ok(Exit::SUCCESS)
+    connection
+        .with_session(async |manager| {
+            let chosen = options.target.choose(manager).await?;
+            if chosen.is_empty() {
+                say("nobody holds it")?;
+                return Ok(Exit::NO);
+            }
+            say(&meaning(&options.target.path, &chosen))?;
+            if !options.yes && !confirm().await? {
+                say("nothing was done")?;
+                return Ok(Exit::NO);
+            }
+            let gone = Revoker::new(manager).force_release(&chosen).await.map_err(lockkeeper::Error::from)?;
+            for node in &gone {
+                say(&format!("deleted {}  [{:#x}]", node.path(), node.czxid()))?;
+            }
+            if gone.is_empty() {
+                say("nothing was done: the nodes that were shown do not exist any more")?;
+                return Ok(Exit::NO);
+            }
+            Ok(Exit::SUCCESS)
+        })
+        .await
 }
 
 impl Target {
@@ -113,15 +119,30 @@ impl Target {
     }
 }
 
-/// What it means to delete the nodes.
-pub(crate) fn meaning(chosen: &[ContenderInfo]) -> String {
-    let mut text = String::from("this takes the lock away from");
+/// What it means to ask the holders of this lock.
+pub(crate) fn request(path: &str, chosen: &[ContenderInfo]) -> String {
+    format!(
+        "this asks for a release of {path}{}\nthe program of a command lockkeeper gets SIGTERM; another holder \
+         releases when it is ready, or is not disturbed",
+        list(chosen)
+    )
+}
+
+/// The nodes, one a line.
+fn list(chosen: &[ContenderInfo]) -> String {
+    let mut text = String::new();
     for node in chosen {
         text.push_str(&format!("\n  {}  [{:#x}]  for {}", name(node), node.czxid(), age(node.age())));
         if let Some(token) = token(node) {
             text.push_str(&format!("  token {token}"));
         }
     }
+    text
+}
+
+/// What it means to delete these nodes of the holders of this lock.
+pub(crate) fn meaning(path: &str, chosen: &[ContenderInfo]) -> String {
+    let mut text = format!("this takes {path} away from{}", list(chosen));
     text.push_str(
         "\nthe next contender holds at once, while the former holder may still be working: two holders",
     );

@@ -11,8 +11,12 @@ use lockkeeper::{Acl, ConnectionManager, ConnectionManagerBuilder};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
+use crate::run::signals::Signals;
 use crate::span;
+
+/// How long the servers may take to confirm the end of a session in which nothing is held.
+const CLOSING: Duration = Duration::from_millis(500);
 
 /// How the servers are reached. A flag wins over the environment, and the environment over the file.
 #[derive(Clone, Debug, Default, Args)]
@@ -110,6 +114,28 @@ enum AccessList {
 struct Secret(String);
 
 impl ConnectionOptions {
+    /// Opens a session, does the work, and closes the session: otherwise the servers keep it for a session
+    /// timeout. A signal ends the work.
+    pub(crate) async fn with_session(
+        &self,
+        work: impl AsyncFnOnce(&ConnectionManager) -> Result<Exit, Failure>,
+    ) -> Result<Exit, Failure> {
+        let mut signals = Signals::listen()?;
+        let manager = tokio::select! {
+            biased;
+            connected = self.connect() => connected?,
+            signal = signals.next() => return Ok(Exit::of_signal(signal.as_raw())),
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = work(&manager) => ended,
+            signal = signals.next() => Ok(Exit::of_signal(signal.as_raw())),
+        };
+        // Nothing is held. Without an answer the servers end the session later.
+        let _ = manager.shutdown_within(CLOSING).await;
+        ended
+    }
+
     /// Opens a session.
     pub(crate) async fn connect(&self) -> Result<ConnectionManager, Failure> {
         Ok(self.builder()?.connect().await?)

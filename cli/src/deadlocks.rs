@@ -42,27 +42,32 @@ pub(crate) async fn deadlocks(
     options: DeadlocksOptions,
 ) -> Result<Exit, Failure> {
     let root = parse_path(&options.root)?;
-    let manager = connection.connect().await?;
-    if options.watch {
-        return watch(&manager, &root, &options).await;
-    }
-    let (survey, deadlocks) = look(&manager, &root, options.pause).await?;
-    for path in survey.unread() {
-        warn(format_args!("{path} may not be read"));
-    }
-    if survey.is_partial() {
-        warn("not all nodes were read; name a lower root");
-    }
-    match options.output {
-        Format::Json => deadlocks.all().iter().try_for_each(|deadlock| say(&json(deadlock)))?,
-        Format::Table if deadlocks.all().is_empty() => say(&format!("{}: no deadlock", summary(&survey)))?,
-        Format::Table => {
-            for deadlock in deadlocks.all() {
-                say(&format!("{}\n", report(deadlock, deadlocks.pause())))?;
+    connection
+        .with_session(async |manager| {
+            if options.watch {
+                return watch(manager, &root, &options).await;
             }
-        }
-    }
-    Ok(if deadlocks.is_any_found() { Exit::NO } else { Exit::SUCCESS })
+            let (survey, deadlocks) = look(manager, &root, options.pause).await?;
+            for path in survey.unread() {
+                warn(format_args!("{path} may not be read"));
+            }
+            if survey.is_partial() {
+                warn("not all nodes were read; name a lower root");
+            }
+            match options.output {
+                Format::Json => deadlocks.all().iter().try_for_each(|deadlock| say(&json(deadlock)))?,
+                Format::Table if deadlocks.all().is_empty() => {
+                    say(&format!("{}: no deadlock", summary(&survey)))?
+                }
+                Format::Table => {
+                    for deadlock in deadlocks.all() {
+                        say(&format!("{}\n", report(deadlock, deadlocks.pause())))?;
+                    }
+                }
+            }
+            Ok(if deadlocks.is_any_found() { Exit::NO } else { Exit::SUCCESS })
+        })
+        .await
 }
 
 async fn look(

@@ -27,26 +27,32 @@ pub(crate) struct TreeOptions {
 
 pub(crate) async fn tree(connection: &ConnectionOptions, options: TreeOptions) -> Result<Exit, Failure> {
     let root = parse_path(&options.root)?;
-    let manager = connection.connect().await?;
-    let survey = Survey::below_with(&manager, &root, options.nodes).await?;
-    match options.output {
-        Format::Json => {
-            for lock in survey.locks() {
-                say(&json::line(lock.path(), Some(lock), None))?;
+    connection
+        .with_session(async |manager| {
+            let survey = Survey::below_with(manager, &root, options.nodes).await?;
+            match options.output {
+                Format::Json => {
+                    for lock in survey.locks() {
+                        say(&json::line(lock.path(), Some(lock), None))?;
+                    }
+                    for group in survey.groups() {
+                        say(&json::group_line(group))?;
+                    }
+                }
+                Format::Table => say(&render(root.as_str(), &survey))?,
             }
-            for group in survey.groups() {
-                say(&json::group_line(group))?;
+            for path in survey.unread() {
+                warn(format_args!("{} may not be read", printable(path.as_str())));
             }
-        }
-        Format::Table => say(&render(root.as_str(), &survey))?,
-    }
-    for path in survey.unread() {
-        warn(format_args!("{} may not be read", printable(path.as_str())));
-    }
-    if survey.is_partial() {
-        warn(format_args!("stopped after {} nodes; name a lower root, or raise --nodes", options.nodes));
-    }
-    Ok(Exit::SUCCESS)
+            if survey.is_partial() {
+                warn(format_args!(
+                    "stopped after {} nodes; name a lower root, or raise --nodes",
+                    options.nodes
+                ));
+            }
+            Ok(Exit::SUCCESS)
+        })
+        .await
 }
 
 /// A name of the tree, with its row and what is below it.

@@ -48,30 +48,33 @@ enum Change {
 /// A view says when to look. What begins and ends before the look after it is not seen.
 pub(crate) async fn watch(connection: &ConnectionOptions, options: WatchOptions) -> Result<Exit, Failure> {
     let path = parse_path(&options.path)?;
-    let manager = connection.connect().await?;
-    let mut follow = Follow::paths(&manager, std::slice::from_ref(&path))?;
-    let mut before = Seen::new();
-    // A request to release overwrites the data that names the contender.
-    let mut names: BTreeMap<u64, String> = BTreeMap::new();
-    loop {
-        match Inspection::of_path(&manager, &path).await {
-            Ok(lock) => {
-                let contenders = lock.iter().flat_map(Inspection::contenders).cloned();
-                let seen: Seen = contenders.map(|of| (of.czxid(), of)).collect();
-                for of in seen.values() {
-                    names.entry(of.czxid()).or_insert_with(|| name(of));
+    connection
+        .with_session(async |manager| {
+            let mut follow = Follow::paths(manager, std::slice::from_ref(&path))?;
+            let mut before = Seen::new();
+            // A request to release overwrites the data that names the contender.
+            let mut names: BTreeMap<u64, String> = BTreeMap::new();
+            loop {
+                match Inspection::of_path(manager, &path).await {
+                    Ok(lock) => {
+                        let contenders = lock.iter().flat_map(Inspection::contenders).cloned();
+                        let seen: Seen = contenders.map(|of| (of.czxid(), of)).collect();
+                        for of in seen.values() {
+                            names.entry(of.czxid()).or_insert_with(|| name(of));
+                        }
+                        for (change, of) in changes(&before, &seen) {
+                            let who = names.get(&of.czxid()).map_or("", String::as_str);
+                            say(&line(change, of, who, options.output))?;
+                        }
+                        names.retain(|czxid, _| seen.contains_key(czxid));
+                        before = seen;
+                    }
+                    Err(error) => warn(format_args!("{} {error}", now())),
                 }
-                for (change, of) in changes(&before, &seen) {
-                    let who = names.get(&of.czxid()).map_or("", String::as_str);
-                    say(&line(change, of, who, options.output))?;
-                }
-                names.retain(|czxid, _| seen.contains_key(czxid));
-                before = seen;
+                follow.changed(options.interval, |_| before.is_empty()).await;
             }
-            Err(error) => warn(format_args!("{} {error}", now())),
-        }
-        follow.changed(options.interval, |_| before.is_empty()).await;
-    }
+        })
+        .await
 }
 
 /// In the order in which they must have happened: ends first, then grants, then arrivals.

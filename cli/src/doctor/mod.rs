@@ -34,12 +34,13 @@ pub(crate) async fn doctor(options: &DoctorOptions, connection: &ConnectionOptio
         reports.push(words::ask(&address).await);
     }
     let mut findings = print(servers::judge(&reports, settings))?;
-    let manager = connection.connect().await?;
-    findings.extend(print(session::examine(&manager, settings.session_timeout).await?)?);
-    findings.extend(print(directories::examine(&manager, &options.root).await?)?);
-    // Nothing is held. A server that does not confirm the close ends the session later.
-    let _ = manager.shutdown().await;
-    Ok(finding::exit(&findings))
+    connection
+        .with_session(async |manager| {
+            findings.extend(print(session::examine(manager, settings.session_timeout).await?)?);
+            findings.extend(print(directories::examine(manager, &options.root).await?)?);
+            Ok(finding::exit(&findings))
+        })
+        .await
 }
 
 fn print(findings: Vec<Finding>) -> Result<Vec<Finding>, Failure> {

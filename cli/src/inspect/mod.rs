@@ -58,22 +58,25 @@ pub(crate) async fn inspect(
     options: InspectOptions,
 ) -> Result<Exit, Failure> {
     let paths = options.paths.iter().map(|path| parse_path(path)).collect::<Result<Vec<_>, _>>()?;
-    let manager = connection.connect().await?;
-    let clients = match options.clients {
-        true => Some(Clients::ask(connection.with_file()?.servers()?).await),
-        false => None,
-    };
-    let print = |path: &ZnodePath, lock: Option<&Inspection>| {
-        say(&text(path, lock, options.output, clients.as_ref()))
-    };
-    if options.watch {
-        return follow(&manager, &paths, options.interval, print).await;
-    }
-    let seen = look(&manager, &paths).await?;
-    seen.iter().try_for_each(|(path, lock)| print(path, lock.as_ref()))?;
-    let is_held = |of: &Seen| of.1.as_ref().is_some_and(|lock| lock.holders().next().is_some());
-    let all_held = seen.iter().all(is_held);
-    Ok(if options.exit_code && !all_held { Exit::NO } else { Exit::SUCCESS })
+    connection
+        .with_session(async |manager| {
+            let clients = match options.clients {
+                true => Some(Clients::ask(connection.with_file()?.servers()?).await),
+                false => None,
+            };
+            let print = |path: &ZnodePath, lock: Option<&Inspection>| {
+                say(&text(path, lock, options.output, clients.as_ref()))
+            };
+            if options.watch {
+                return follow(manager, &paths, options.interval, print).await;
+            }
+            let seen = look(manager, &paths).await?;
+            seen.iter().try_for_each(|(path, lock)| print(path, lock.as_ref()))?;
+            let is_held = |of: &Seen| of.1.as_ref().is_some_and(|lock| lock.holders().next().is_some());
+            let all_held = seen.iter().all(is_held);
+            Ok(if options.exit_code && !all_held { Exit::NO } else { Exit::SUCCESS })
+        })
+        .await
 }
 
 /// Prints each path, and again when its contenders change, until the process is ended. A look that fails is

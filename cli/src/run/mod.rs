@@ -9,11 +9,11 @@
 
 mod grant;
 mod held;
-mod job;
+pub(crate) mod job;
 mod nest;
 mod once;
 mod options;
-mod signals;
+pub(crate) mod signals;
 
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 
 mod screen;
 mod state;
+mod terminal;
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -10,15 +11,17 @@ use std::time::Duration;
 use clap::Args;
 use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use futures::StreamExt;
-use lockkeeper::{ConnectionManager, Error, Inspection, Revoker, Survey, ZnodePath};
-use ratatui::DefaultTerminal;
-use tokio::signal::unix::{SignalKind, signal};
+use lockkeeper::{ConnectionManager, ContenderInfo, Error, Inspection, Revoker, Survey, ZnodePath};
+use rustix::process::Signal;
 use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
 
-use self::state::{Action, Key, Sort, State};
+use self::state::{Act, Action, Key, Sort, State};
+use self::terminal::Screen;
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::inspect::parse_path;
+use crate::run::signals::Signals;
 use crate::span;
 
 #[derive(Debug, Args)]
@@ -42,22 +45,19 @@ pub(crate) async fn top(connection: &ConnectionOptions, options: TopOptions) -> 
         ));
     }
     let root = parse_path(&options.root)?;
-    let manager = connection.connect().await?;
-    let wanted = Arc::new(Notify::new());
-    let (results, mut seen) = mpsc::channel(1);
-    let looking = tokio::spawn(survey_repeatedly(
-        manager.clone(),
-        root.clone(),
-        options.interval,
-        Arc::clone(&wanted),
-        results,
-    ));
-    // A panic gives the terminal back, too.
-    let mut terminal = ratatui::try_init()?;
-    let ended = show(&mut terminal, &manager, State::new(root.as_str()), &mut seen, &wanted).await;
-    ratatui::restore();
-    looking.abort();
-    ended
+    connection
+        .with_session(async |manager| {
+            let wanted = Arc::new(Notify::new());
+            let (results, seen) = mpsc::channel(1);
+            let (of_task, root_of_task) = (manager.clone(), root.clone());
+            let looks =
+                survey_repeatedly(of_task, root_of_task, options.interval, Arc::clone(&wanted), results);
+            let looking = tokio::spawn(looks);
+            let ended = show(manager, State::new(root.as_str()), seen, &wanted).await;
+            looking.abort();
+            ended
+        })
+        .await
 }
 
 /// Surveys the locks again and again: after each interval, and at once when the user wants it.
@@ -82,39 +82,53 @@ async fn survey_repeatedly(
 }
 
 async fn show(
-    terminal: &mut DefaultTerminal,
     manager: &ConnectionManager,
     mut state: State,
-    seen: &mut mpsc::Receiver<SurveyResult>,
+    mut seen: mpsc::Receiver<SurveyResult>,
     wanted: &Notify,
 ) -> Result<Exit, Failure> {
+    let mut signals = Signals::listen()?;
+    signals.listen_for_jobs()?;
+    let mut screen = Screen::open()?;
     let mut events = EventStream::new();
-    let (mut terminate, mut hang_up) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
     let mut last_look: Option<tokio::time::Instant> = None;
+    let mut acting: Option<JoinHandle<String>> = None;
     loop {
-        terminal.draw(|frame| screen::draw(frame, &state))?;
+        let mut is_whole = true;
+        screen.draw(|frame| is_whole = screen::draw(frame, &state))?;
         let action = tokio::select! {
             biased;
-            _ = terminate.recv() => return Ok(Exit::of_signal(15)),
-            _ = hang_up.recv() => return Ok(Exit::of_signal(1)),
+            signal = signals.next() => match signal {
+                Signal::TSTP => Action::Suspend,
+                Signal::CONT => {
+                    screen.resume()?;
+                    Action::Nothing
+                }
+                signal => return Ok(Exit::of_signal(signal.as_raw())),
+            },
             event = events.next() => match event {
-                Some(Ok(Event::Key(event))) if event.kind == KeyEventKind::Press => state.on_key(key(event)),
+                Some(Ok(Event::Key(event))) if event.kind == KeyEventKind::Press => {
+                    state.on_key(key(event), is_whole)
+                }
                 // Drawn again: the window may have another size.
                 Some(Ok(_)) => Action::Nothing,
                 Some(Err(error)) => return Err(error.into()),
                 None => return Ok(Exit::SUCCESS),
             },
+            said = outcome(&mut acting) => {
+                acting = None;
+                state.acted(said);
+                wanted.notify_one();
+                Action::Nothing
+            }
             result = seen.recv() => {
                 let now = tokio::time::Instant::now();
                 match result {
                     Some(Ok(locks)) => {
                         let since_last = last_look.replace(now).map(|last| now.duration_since(last));
-                        if since_last.is_none() {
-                            state.message.clear();
-                        }
                         state.update(locks, since_last);
                     }
-                    Some(Err(error)) => state.message = error.to_string(),
+                    Some(Err(error)) => state.trouble = Some(error.to_string()),
                     None => return Ok(Exit::SUCCESS),
                 }
                 Action::Nothing
@@ -123,21 +137,31 @@ async fn show(
         match action {
             Action::Nothing => {}
             Action::Quit => return Ok(Exit::SUCCESS),
-            action => {
-                state.message = act(manager, action).await;
-                wanted.notify_one();
+            Action::Suspend => screen.suspend()?,
+            // The servers may not answer for long, and the keys still do.
+            Action::Act(act, holders) => {
+                acting = Some(tokio::spawn(carry_out(manager.clone(), act, holders)))
             }
         }
     }
 }
 
+/// The outcome of what a key asked for, if it asked for anything.
+///
+/// Cancel safe: the work continues.
+async fn outcome(acting: &mut Option<JoinHandle<String>>) -> String {
+    match acting {
+        Some(work) => work.await.unwrap_or_else(|error| error.to_string()),
+        None => std::future::pending().await,
+    }
+}
+
 /// Does what a key asked for, and says the outcome.
-async fn act(manager: &ConnectionManager, action: Action) -> String {
-    let revoker = Revoker::new(manager);
-    let (done, said) = match &action {
-        Action::Ask(holders) => (revoker.ask(holders).await, "asked to release"),
-        Action::Release(holders) => (revoker.force_release(holders).await, "taken away"),
-        Action::Nothing | Action::Quit => return String::new(),
+async fn carry_out(manager: ConnectionManager, act: Act, holders: Vec<ContenderInfo>) -> String {
+    let revoker = Revoker::new(&manager);
+    let (done, said) = match act {
+        Act::Ask => (revoker.ask(&holders).await, "asked to release"),
+        Act::Release => (revoker.force_release(&holders).await, "taken away"),
     };
     match done {
         Ok(done) if done.is_empty() => "nothing was done: those who were shown hold no more".to_owned(),
@@ -147,8 +171,14 @@ async fn act(manager: &ConnectionManager, action: Action) -> String {
 }
 
 fn key(event: KeyEvent) -> Key {
+    if event.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+        return match event.code {
+            KeyCode::Char('c') => Key::Quit,
+            KeyCode::Char('z') => Key::Suspend,
+            _ => Key::Other,
+        };
+    }
     match event.code {
-        KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => Key::Quit,
         KeyCode::Char('q') => Key::Quit,
         KeyCode::Up | KeyCode::Char('k') => Key::Up,
         KeyCode::Down | KeyCode::Char('j') => Key::Down,

@@ -12,12 +12,19 @@ use crate::inspect::print::name;
 pub(crate) struct State {
     pub(crate) root: String,
     rows: Vec<Row>,
-    /// The path of the selected row: rows change their places.
+    /// The path of the selected lock. It stays selected when its row has another place, and when it has none:
+    /// a key never acts on a lock that the user has not selected.
     selected: Option<String>,
+    /// The last place of the selected row, where the selection moves on from when the row is gone.
+    place: usize,
     pub(crate) sort: Sort,
     pub(crate) view: View,
-    /// The outcome of the last action or look.
-    pub(crate) message: String,
+    /// The outcome of the last key.
+    message: String,
+    /// Whether the servers have not answered yet to what a key asked for.
+    is_acting: bool,
+    /// Why the last look failed.
+    pub(crate) trouble: Option<String>,
     /// The highest sequence number of each path.
     newest: BTreeMap<String, i64>,
 }
@@ -46,8 +53,17 @@ pub(crate) enum View {
     List,
     /// The table of the selected lock.
     Inspect,
-    /// Whether to take the lock away from these.
-    Confirm(Vec<ContenderInfo>),
+    /// Whether to do this to these holders of the lock at this path.
+    Confirm(Act, String, Vec<ContenderInfo>),
+}
+
+/// What is done to holders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// They are asked to release.
+    Ask,
+    /// The lock is taken away from them.
+    Release,
 }
 
 /// A key, as far as the screen knows it.
@@ -61,6 +77,7 @@ pub(crate) enum Key {
     Ask,
     Release,
     Yes,
+    Suspend,
     Quit,
     Other,
 }
@@ -70,10 +87,9 @@ pub(crate) enum Key {
 pub(crate) enum Action {
     Nothing,
     Quit,
-    /// Ask these to release.
-    Ask(Vec<ContenderInfo>),
-    /// Take the lock away from these.
-    Release(Vec<ContenderInfo>),
+    /// Stop the job.
+    Suspend,
+    Act(Act, Vec<ContenderInfo>),
 }
 
 impl State {
@@ -82,9 +98,12 @@ impl State {
             root: root.to_owned(),
             rows: Vec::new(),
             selected: None,
+            place: 0,
             sort: Sort::Waiters,
             view: View::List,
             message: "looking …".to_owned(),
+            is_acting: false,
+            trouble: None,
             newest: BTreeMap::new(),
         }
     }
@@ -105,31 +124,70 @@ impl State {
             Row::of(lock, rate)
         };
         self.rows = locks.into_iter().map(row).collect();
+        self.trouble = None;
+        if since_last.is_none() {
+            self.message.clear();
+        }
         self.arrange();
+        if self.selected.is_none() {
+            self.select(0);
+        }
+    }
+
+    /// The servers have answered to what a key asked for.
+    pub(crate) fn acted(&mut self, outcome: String) {
+        self.is_acting = false;
+        self.message = outcome;
+    }
+
+    /// The line for the outcome of the last key and for what is wrong.
+    pub(crate) fn foot(&self) -> String {
+        let ended = || self.selected_row().is_none().then(|| self.ended()).flatten();
+        let message = (!self.message.is_empty()).then(|| self.message.clone()).or_else(ended);
+        message.into_iter().chain(self.trouble.clone()).collect::<Vec<_>>().join("; ")
+    }
+
+    /// That the selected lock has no row any more.
+    fn ended(&self) -> Option<String> {
+        Some(format!(
+            "{} has no contender any more; up and down select another lock",
+            self.selected.as_ref()?
+        ))
     }
 
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// The index of the selected row: the first one if the selected lock is free now.
+    /// The index of the selected row. `None` if the selected lock has no contender any more.
     pub(crate) fn selected(&self) -> Option<usize> {
-        let selected = self.selected.as_deref();
-        let at = self.rows.iter().position(|row| Some(row.lock.path().as_str()) == selected);
-        at.or_else(|| (!self.rows.is_empty()).then_some(0))
+        let selected = self.selected.as_deref()?;
+        self.rows.iter().position(|row| row.lock.path().as_str() == selected)
     }
 
     pub(crate) fn selected_row(&self) -> Option<&Row> {
         self.rows.get(self.selected()?)
     }
 
-    pub(crate) fn on_key(&mut self, key: Key) -> Action {
+    /// `is_whole` says whether the screen shows all of a question.
+    pub(crate) fn on_key(&mut self, key: Key, is_whole: bool) -> Action {
         self.message.clear();
-        if let View::Confirm(chosen) = &self.view {
-            let chosen = chosen.clone();
+        if key == Key::Suspend {
+            return Action::Suspend;
+        }
+        if let View::Confirm(act, _, chosen) = &self.view {
+            let (act, chosen) = (*act, chosen.clone());
+            if key == Key::Yes && !is_whole {
+                self.message = "enlarge the window: it does not show all that y would do".to_owned();
+                return Action::Nothing;
+            }
             self.view = View::List;
             return match key {
-                Key::Yes => Action::Release(chosen),
+                Key::Yes => {
+                    self.message = "waiting for the servers …".to_owned();
+                    self.is_acting = true;
+                    Action::Act(act, chosen)
+                }
                 Key::Quit => Action::Quit,
                 _ => {
                     self.message = "nothing was done".to_owned();
@@ -139,38 +197,50 @@ impl State {
         }
         match key {
             Key::Quit => return Action::Quit,
-            Key::Up => self.select(-1),
-            Key::Down => self.select(1),
+            Key::Up => self.step(-1),
+            Key::Down => self.step(1),
             Key::Sort(sort) => {
                 self.sort = sort;
                 self.arrange();
             }
             Key::Open if self.selected().is_some() => self.view = View::Inspect,
             Key::Back => self.view = View::List,
-            Key::Ask => match self.holders() {
-                holders if holders.is_empty() => self.message = "nobody holds it".to_owned(),
-                holders => return Action::Ask(holders),
-            },
-            Key::Release => match self.holders() {
-                holders if holders.is_empty() => self.message = "nobody holds it".to_owned(),
-                holders => self.view = View::Confirm(holders),
-            },
-            Key::Open | Key::Yes | Key::Other => {}
+            Key::Ask => self.confirm(Act::Ask),
+            Key::Release => self.confirm(Act::Release),
+            Key::Open | Key::Yes | Key::Suspend | Key::Other => {}
         }
         Action::Nothing
     }
 
-    /// The holders of the selected lock, as the screen shows them.
-    fn holders(&self) -> Vec<ContenderInfo> {
-        let lock = self.selected_row().map(|row| &row.lock);
-        let all = lock.map(Inspection::contenders).unwrap_or_default();
-        all.iter().filter(|of| of.role() == Role::Holder).cloned().collect()
+    /// Asks whether to do this to the holders of the selected lock, as the screen shows them.
+    fn confirm(&mut self, act: Act) {
+        if self.is_acting {
+            self.message = "still waiting for the servers".to_owned();
+            return;
+        }
+        let Some(lock) = self.selected_row().map(|row| &row.lock) else { return };
+        let holders = lock.contenders().iter().filter(|of| of.role() == Role::Holder).cloned();
+        let holders: Vec<ContenderInfo> = holders.collect();
+        if holders.is_empty() {
+            self.message = format!("nobody holds {}", lock.path());
+        } else {
+            self.view = View::Confirm(act, lock.path().to_string(), holders);
+        }
     }
 
-    fn select(&mut self, by: isize) {
-        let Some(at) = self.selected() else { return };
-        let at = at.saturating_add_signed(by).min(self.rows.len().saturating_sub(1));
-        self.selected = self.rows.get(at).map(|row| row.lock.path().to_string());
+    /// Selects the row above or below. Without the selected one, the row below has its place.
+    fn step(&mut self, by: isize) {
+        match self.selected() {
+            Some(at) => self.select(at.saturating_add_signed(by)),
+            None => self.select(self.place.saturating_add_signed(by.min(0))),
+        }
+    }
+
+    fn select(&mut self, at: usize) {
+        self.place = at.min(self.rows.len().saturating_sub(1));
+        if let Some(row) = self.rows.get(self.place) {
+            self.selected = Some(row.lock.path().to_string());
+        }
     }
 
     /// Sorts the rows: the greatest first, and equal ones by their paths.
@@ -186,6 +256,7 @@ impl State {
             }
             Sort::Path => {}
         }
+        self.place = self.selected().unwrap_or(self.place);
     }
 }
 
@@ -249,38 +320,93 @@ mod tests {
         state.rows().iter().map(|row| row.lock.path().as_str()).collect()
     }
 
+    fn press(state: &mut State, key: Key) -> Action {
+        state.on_key(key, true)
+    }
+
+    fn rows(state: &State) -> Vec<Inspection> {
+        state.rows().iter().map(|row| row.lock.clone()).collect()
+    }
+
     #[tokio::test]
     async fn rows_are_sorted_and_the_selection_stays_with_its_lock() {
         let mut state = state().await;
         assert_eq!(paths(&state), ["/b", "/a"]);
-        state.on_key(Key::Down);
+        press(&mut state, Key::Down);
         assert_eq!(state.selected_row().unwrap().lock.path().as_str(), "/a");
-        state.on_key(Key::Sort(Sort::Path));
+        press(&mut state, Key::Sort(Sort::Path));
         assert_eq!((paths(&state), state.selected()), (vec!["/a", "/b"], Some(0)));
-        state.on_key(Key::Up);
+        press(&mut state, Key::Up);
         assert_eq!(state.selected(), Some(0));
-        let again: Vec<Inspection> = state.rows().iter().map(|row| row.lock.clone()).collect();
-        state.update(again, Some(Duration::from_secs(1)));
+        state.update(rows(&state), Some(Duration::from_secs(1)));
         assert_eq!(state.rows()[0].rate, Some(0.0));
     }
 
     #[tokio::test]
-    async fn only_yes_takes_a_lock_away_and_from_those_who_were_shown() {
+    async fn when_the_selected_lock_ends_no_key_acts_on_another() {
         let mut state = state().await;
-        let shown = state.rows()[0].lock.holders().next().unwrap().clone();
-        for key in [Key::Other, Key::Back, Key::Open, Key::Release] {
-            assert_eq!(state.on_key(Key::Release), Action::Nothing);
-            assert_eq!(state.view, View::Confirm(vec![shown.clone()]));
-            assert_eq!(state.on_key(key), Action::Nothing);
-            assert_eq!(state.view, View::List);
+        assert_eq!((paths(&state), state.selected()), (vec!["/b", "/a"], Some(0)));
+        let all = rows(&state);
+        state.update(all[1..].to_vec(), Some(Duration::from_secs(1)));
+        assert_eq!((paths(&state), state.selected()), (vec!["/a"], None));
+        for key in [Key::Ask, Key::Release, Key::Open, Key::Yes] {
+            assert_eq!(press(&mut state, key), Action::Nothing);
+            assert_eq!(state.view, View::List, "{key:?}");
         }
-        state.on_key(Key::Release);
-        // Meanwhile all of them have gone.
-        state.update(Vec::new(), None);
-        assert_eq!(state.on_key(Key::Yes), Action::Release(vec![shown]));
-        assert_eq!(state.on_key(Key::Yes), Action::Nothing);
-        assert_eq!(state.on_key(Key::Ask), Action::Nothing);
-        assert_eq!(state.on_key(Key::Quit), Action::Quit);
+        assert!(state.foot().contains("/b has no contender any more"), "{}", state.foot());
+        // It is selected again when somebody contends for it again.
+        state.update(all.clone(), Some(Duration::from_secs(1)));
+        assert_eq!((state.selected(), state.foot().as_str()), (Some(0), ""));
+        state.update(all[1..].to_vec(), Some(Duration::from_secs(1)));
+        press(&mut state, Key::Down);
+        assert_eq!(state.selected_row().unwrap().lock.path().as_str(), "/a");
+    }
+
+    #[tokio::test]
+    async fn only_yes_acts_and_on_those_who_were_shown() {
+        for (ask, act) in [(Key::Ask, Act::Ask), (Key::Release, Act::Release)] {
+            let mut state = state().await;
+            let shown = state.rows()[0].lock.holders().next().unwrap().clone();
+            for key in [Key::Other, Key::Back, Key::Open, Key::Release, Key::Ask] {
+                assert_eq!(press(&mut state, ask), Action::Nothing);
+                assert_eq!(state.view, View::Confirm(act, "/b".to_owned(), vec![shown.clone()]));
+                assert_eq!(press(&mut state, key), Action::Nothing);
+                assert_eq!(state.view, View::List);
+            }
+            press(&mut state, ask);
+            // Meanwhile all of them have gone.
+            state.update(Vec::new(), Some(Duration::from_secs(1)));
+            assert_eq!(press(&mut state, Key::Yes), Action::Act(act, vec![shown]));
+            assert_eq!(press(&mut state, Key::Yes), Action::Nothing);
+            assert_eq!(press(&mut state, ask), Action::Nothing);
+            assert_eq!(press(&mut state, Key::Quit), Action::Quit);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_that_the_screen_does_not_show_whole_is_not_confirmed() {
+        let mut state = state().await;
+        press(&mut state, Key::Release);
+        assert_eq!(state.on_key(Key::Yes, false), Action::Nothing);
+        assert!(matches!(state.view, View::Confirm(..)) && state.foot().contains("enlarge"));
+        assert!(matches!(state.on_key(Key::Yes, true), Action::Act(Act::Release, _)));
+        // One thing at a time.
+        press(&mut state, Key::Release);
+        assert_eq!(state.view, View::List);
+        state.acted("done".to_owned());
+        press(&mut state, Key::Release);
+        assert!(matches!(state.view, View::Confirm(..)));
+    }
+
+    #[tokio::test]
+    async fn what_was_wrong_is_shown_until_the_next_look() {
+        let mut state = state().await;
+        state.trouble = Some("no server answers".to_owned());
+        press(&mut state, Key::Down);
+        assert_eq!(state.foot(), "no server answers");
+        assert_eq!(press(&mut state, Key::Quit), Action::Quit);
+        state.update(rows(&state), Some(Duration::from_secs(1)));
+        assert_eq!(state.foot(), "");
     }
 
     #[test]

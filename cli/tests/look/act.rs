@@ -7,6 +7,38 @@ use crate::fixture::Fixture;
 use crate::screen::Terminal;
 
 #[tokio::test]
+async fn every_subcommand_closes_its_session() {
+    let fixture = Fixture::both().await.remove(0);
+    let server = fixture.embedded.as_ref().unwrap();
+    let guard = Mutex::new(&fixture.manager, "/look/close/a").unwrap().acquire().await.unwrap();
+    let before = server.sessions();
+    for arguments in [
+        &["inspect", "/look/close/a"][..],
+        &["tree", "/"],
+        &["deadlocks", "/"],
+        &["revoke", "/look/close/a"],
+        &["revoke", "/look/close/none"],
+        &["doctor"],
+        &["lock", "/look/close/b", "--", "true"],
+        &["lock", "/look/close/a", "--try", "--", "true"],
+        &["release", "/look/close/a", "--force", "--yes"],
+    ] {
+        fixture.run(arguments).await;
+        assert_eq!(server.sessions(), before, "{arguments:?}");
+    }
+    for arguments in [&["watch", "/look/close/a"][..], &["inspect", "-w", "/look/close/a"], &["top"]] {
+        let mut terminal = Terminal::start(&fixture, arguments);
+        let opened = async || (server.sessions().len() > before.len()).then_some(());
+        eventually("a session", Timing::event(), opened).await.unwrap();
+        terminal.signal("TERM");
+        assert_eq!(terminal.end().await, 128 + 15, "{arguments:?}");
+        let closed = async || (server.sessions() == before).then_some(());
+        eventually("no session more", Timing::event(), closed).await.unwrap();
+    }
+    drop(guard);
+}
+
+#[tokio::test]
 async fn a_holder_that_listens_is_asked() {
     for fixture in Fixture::both().await {
         let nobody = fixture.run(&["revoke", "/look/ask/a"]).await;

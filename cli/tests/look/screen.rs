@@ -18,15 +18,24 @@ pub(crate) struct Terminal {
     screen: Arc<Mutex<Parser>>,
     keys: Box<dyn Write + Send>,
     child: Option<Box<dyn Child + Send + Sync>>,
-    _terminal: Box<dyn MasterPty + Send>,
+    terminal: Box<dyn MasterPty + Send>,
+    /// The modes before anything ran.
+    modes: String,
 }
 
 impl Terminal {
     /// Starts the command on a terminal of 24 rows and 120 columns.
     pub(crate) fn start(fixture: &Fixture, arguments: &[&str]) -> Self {
+        Self::start_program(fixture, env!("CARGO_BIN_EXE_lockkeeper"), arguments)
+    }
+
+    /// Starts any program, which finds the command as `$LOCKKEEPER`.
+    pub(crate) fn start_program(fixture: &Fixture, program: &str, arguments: &[&str]) -> Self {
         let size = PtySize { rows: ROWS.get(), cols: COLUMNS.get(), pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_lockkeeper"));
+        let modes = modes(pair.master.as_ref());
+        let mut command = CommandBuilder::new(program);
+        command.env("LOCKKEEPER", env!("CARGO_BIN_EXE_lockkeeper"));
         command.env("LOCKKEEPER_CONNECT", &fixture.servers);
         command.env("TERM", "xterm-256color");
         command.args(arguments);
@@ -42,7 +51,36 @@ impl Terminal {
             }
         });
         let keys = pair.master.take_writer().unwrap();
-        Self { screen, keys, child: Some(child), _terminal: pair.master }
+        Self { screen, keys, child: Some(child), terminal: pair.master, modes }
+    }
+
+    /// Sends a signal to the program.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.as_ref().unwrap().process_id().unwrap().to_string();
+        assert!(std::process::Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// Sends a signal to the only child of the program.
+    pub(crate) fn signal_child(&self, name: &str) {
+        let pid = self.child.as_ref().unwrap().process_id().unwrap().to_string();
+        let status = std::process::Command::new("pkill").args(["--signal", name, "--parent", &pid]).status();
+        assert!(status.unwrap().success());
+    }
+
+    /// Gives the screen this number of rows.
+    pub(crate) fn resize(&self, rows: u16) {
+        let size = PtySize { rows, cols: COLUMNS.get(), pixel_width: 0, pixel_height: 0 };
+        self.terminal.resize(size).unwrap();
+    }
+
+    /// Waits until the terminal is as it was before anything ran.
+    pub(crate) async fn is_given_back(&self) {
+        let look = async || {
+            let is_alternate = self.screen.lock().unwrap().screen().alternate_screen();
+            (!is_alternate && modes(self.terminal.as_ref()) == self.modes).then_some(())
+        };
+        let given = eventually("the terminal as it was", Timing::event(), look).await;
+        given.unwrap_or_else(|error| panic!("{error}: {}\n{}", self.modes, modes(self.terminal.as_ref())));
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
@@ -69,12 +107,28 @@ impl Terminal {
         shown.unwrap_or_else(|error| panic!("{error}:\n{}", self.contents()))
     }
 
+    /// Waits until the screen has this text no more.
+    pub(crate) async fn gone(&self, part: &str) {
+        let look = async || (!self.contents().contains(part)).then_some(());
+        eventually(format!("no {part:?} on the screen"), Timing::event(), look).await.unwrap();
+    }
+
     /// Waits until the command has ended, and returns its code.
     pub(crate) async fn ended(mut self) -> u32 {
+        self.end().await
+    }
+
+    /// The same, and keeps the terminal.
+    pub(crate) async fn end(&mut self) -> u32 {
         let mut child = self.child.take().unwrap();
         let work = tokio::task::spawn_blocking(move || child.wait().unwrap().exit_code());
         tokio::time::timeout(Timing::event(), work).await.expect("the command ends").unwrap()
     }
+}
+
+/// The local modes: whether the terminal echoes, and reads line by line.
+fn modes(terminal: &dyn MasterPty) -> String {
+    format!("{:?}", terminal.get_termios().unwrap().local_flags)
 }
 
 impl Drop for Terminal {

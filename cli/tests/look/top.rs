@@ -59,10 +59,24 @@ async fn the_screen_shows_the_locks_sorts_them_and_takes_one_away() {
         terminal.shows(&["> /look/top/crowded"]).await;
 
         terminal.press("v");
+        terminal.shows(&["ask to release?", "/look/top/crowded", &pid, "y to continue"]).await;
+        terminal.press("n");
+        terminal.shows(&["nothing was done", "> /look/top/crowded"]).await;
+        terminal.press("v");
+        terminal.shows(&["ask to release?"]).await;
+        terminal.press("y");
         terminal.shows(&["asked to release: 1 nodes"]).await;
         guard.revoke_requested().await.unwrap();
         terminal.press("x");
-        terminal.shows(&["take the lock away?", "two holders", "y to continue"]).await;
+        terminal.shows(&["take the lock away?", "/look/top/crowded", "two holders", "y to continue"]).await;
+        // A page that hides the holder, or what y does.
+        terminal.resize(8);
+        terminal.gone("y to continue").await;
+        terminal.press("y");
+        terminal.shows(&["enlarge the window"]).await;
+        assert!(guard.is_valid());
+        terminal.resize(24);
+        terminal.shows(&["take the lock away?", "y to continue"]).await;
         terminal.press("n");
         terminal.shows(&["nothing was done", "> /look/top/crowded"]).await;
         assert!(guard.is_valid());
@@ -75,6 +89,78 @@ async fn the_screen_shows_the_locks_sorts_them_and_takes_one_away() {
         terminal.press("q");
         assert_eq!(terminal.ended().await, 0);
     }
+}
+
+#[tokio::test]
+async fn a_selected_lock_that_ends_leaves_no_other_one_selected() {
+    for fixture in Fixture::both().await {
+        let selected = Mutex::new(&fixture.manager, "/look/ends/a").unwrap().acquire().await.unwrap();
+        let other = Mutex::new(&fixture.manager, "/look/ends/b").unwrap().acquire().await.unwrap();
+        let mut terminal = Terminal::start(&fixture, &["top", "/look/ends", "--interval", "100ms"]);
+        terminal.shows(&["2 locks", "> /look/ends/a"]).await;
+        selected.release().await.unwrap();
+        terminal.shows(&["1 locks", "/look/ends/a has no contender any more"]).await;
+        terminal.press("vyxy");
+        terminal.press("w");
+        terminal.shows(&["by waiters", "/look/ends/b"]).await;
+        assert!(!terminal.contents().contains("> /look/ends/b"), "{}", terminal.contents());
+        terminal.press("j");
+        terminal.shows(&["> /look/ends/b"]).await;
+        assert!(other.is_valid());
+        terminal.press("q");
+        assert_eq!(terminal.ended().await, 0);
+        other.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn every_end_and_every_stop_gives_the_terminal_back() {
+    let fixture = Fixture::both().await.remove(0);
+    for (name, number) in [("INT", 2), ("QUIT", 3), ("TERM", 15), ("HUP", 1), ("USR1", 10)] {
+        let mut terminal = Terminal::start(&fixture, &["top", "/look/signals"]);
+        terminal.shows(&["lockkeeper top /look/signals: 0 locks"]).await;
+        terminal.signal(name);
+        assert_eq!(terminal.end().await, 128 + number, "{name}");
+        terminal.is_given_back().await;
+    }
+    for stop in ["\u{1a}", ""] {
+        let mut terminal = Terminal::start_program(&fixture, "bash", &["--norc", "--noediting", "-i"]);
+        terminal.press("$LOCKKEEPER top /look/signals\n");
+        terminal.shows(&["lockkeeper top /look/signals: 0 locks"]).await;
+        if stop.is_empty() {
+            terminal.signal_child("TSTP");
+        } else {
+            terminal.press(stop);
+        }
+        terminal.shows(&["Stopped"]).await;
+        terminal.is_given_back().await;
+        terminal.press("fg\n");
+        terminal.shows(&["lockkeeper top /look/signals: 0 locks"]).await;
+        terminal.press("q");
+        terminal.is_given_back().await;
+        terminal.press("exit 7\n");
+        assert_eq!(terminal.ended().await, 7);
+    }
+}
+
+#[tokio::test]
+async fn an_outage_keeps_no_key_from_its_work() {
+    let fixture = Fixture::both().await.remove(0);
+    let _held = Mutex::new(&fixture.manager, "/look/outage/a").unwrap().acquire().await.unwrap();
+    let mut terminal = Terminal::start(&fixture, &["top", "/look/outage", "--interval", "100ms"]);
+    terminal.shows(&["> /look/outage/a"]).await;
+    terminal.press("x");
+    terminal.shows(&["take the lock away?"]).await;
+    fixture.embedded.as_ref().unwrap().freeze();
+    terminal.press("y");
+    terminal.shows(&["waiting for the servers"]).await;
+    terminal.press("p");
+    terminal.shows(&["by path"]).await;
+    terminal.press("x");
+    terminal.shows(&["still waiting for the servers"]).await;
+    terminal.press("q");
+    assert_eq!(terminal.end().await, 0);
+    terminal.is_given_back().await;
 }
 
 #[tokio::test]

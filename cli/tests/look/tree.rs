@@ -73,6 +73,12 @@ async fn names_that_would_upset_a_terminal_are_escaped() {
         let ended = fixture.run(&["tree", "/look/names"]).await;
         ended.has(&["a\\u{202e}b", "c\\u{202e}d"]);
         assert!(!ended.output.contains('\u{202e}'), "{ended:?}");
+        let mut terminal = Terminal::start(&fixture, &["top", "/look/names"]);
+        let screen = terminal.shows(&["> /look/names/a\\u{202e}b"]).await;
+        assert!(!screen.contains('\u{202e}'), "{screen}");
+        terminal.press("\r");
+        let screen = terminal.shows(&["mutex /look/names/a\\u{202e}b: held by 1"]).await;
+        assert!(!screen.contains('\u{202e}'), "{screen}");
         let _other = Mutex::new(&fixture.manager, "/look/names/c").unwrap().acquire().await.unwrap();
         let foreign = "/look/names/c/x\u{202e}y";
         fixture.manager.znodes().create(foreign, "", CreateMode::Ephemeral).await.unwrap();
