@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use lockkeeper::{Acl, ConnectionManager, ConnectionManagerBuilder};
+use lockkeeper::{Acl, ConnectionManager, ConnectionManagerBuilder, Error};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use crate::exit::{Exit, Failure};
+use crate::four_letter_words::chroot;
 use crate::run::signals::Signals;
 use crate::span;
 
@@ -126,14 +127,36 @@ impl ConnectionOptions {
             connected = self.connect() => connected?,
             signal = signals.next() => return Ok(Exit::of_signal(signal.as_raw())),
         };
+        let work = async {
+            match self.missing_chroot(&manager).await? {
+                Some(missing) => Err(Failure::usage(format!("{missing}: check the end of --connect"))),
+                None => work(&manager).await,
+            }
+        };
         let ended = tokio::select! {
             biased;
-            ended = work(&manager) => ended,
+            ended = work => ended,
             signal = signals.next() => Ok(Exit::of_signal(signal.as_raw())),
         };
         // Nothing is held. Without an answer the servers end the session later.
         let _ = manager.shutdown_within(CLOSING).await;
         ended
+    }
+
+    /// That the chroot of the connect string does not exist. Without a chroot nothing is asked.
+    pub(crate) async fn missing_chroot(
+        &self,
+        manager: &ConnectionManager,
+    ) -> Result<Option<String>, Failure> {
+        let settings = self.with_file()?;
+        let Some(chroot) = chroot(settings.servers()?) else { return Ok(None) };
+        let is_missing = match manager.znodes().read("/").await {
+            Ok(found) => found.is_none(),
+            // Only a node that exists has an access list.
+            Err(Error::Refused { .. }) => false,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(is_missing.then(|| format!("the chroot {chroot} does not exist")))
     }
 
     /// Opens a session.

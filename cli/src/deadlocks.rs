@@ -13,6 +13,7 @@ use crate::inspect::json::{Node, to_text};
 use crate::inspect::print::{fence, name, now};
 use crate::inspect::{Format, parse_path};
 use crate::output::{say, warn};
+use crate::partial::{NODES, partial_with_data};
 use crate::{shell, span};
 
 #[derive(Debug, Args)]
@@ -23,6 +24,10 @@ pub(crate) struct DeadlocksOptions {
     /// The time between the two looks at a suspected deadlock
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = span::parse)]
     pause: Duration,
+
+    /// The greatest number of nodes to read besides those of the contenders and empty directories
+    #[arg(long, value_name = "N", default_value_t = NODES)]
+    nodes: usize,
 
     /// Look again and again, and log each deadlock that begins or ends, until a signal ends the command
     #[arg(long)]
@@ -47,25 +52,35 @@ pub(crate) async fn deadlocks(
             if options.watch {
                 return watch(manager, &root, &options).await;
             }
-            let (survey, deadlocks) = look(manager, &root, options.pause).await?;
-            for path in survey.unread() {
-                warn(format_args!("{path} may not be read"));
-            }
-            if survey.is_partial() {
-                warn("not all nodes were read; name a lower root");
-            }
+            let (survey, deadlocks) = look(manager, &root, &options).await?;
+            let partial = partial_with_data(&survey, options.nodes);
             match options.output {
-                Format::Json => deadlocks.all().iter().try_for_each(|deadlock| say(&json(deadlock)))?,
-                Format::Table if deadlocks.all().is_empty() => {
-                    say(&format!("{}: no deadlock", summary(&survey)))?
+                Format::Json => {
+                    deadlocks.all().iter().try_for_each(|deadlock| say(&json(deadlock)))?;
+                    if let Some(why) = &partial {
+                        warn(format_args!("PARTIAL: {why}"));
+                    }
                 }
+                Format::Table if deadlocks.all().is_empty() => match &partial {
+                    None => say(&format!("{}: no deadlock", summary(&survey)))?,
+                    Some(why) => {
+                        say(&format!("{}: no deadlock among them, PARTIAL: {why}", summary(&survey)))?
+                    }
+                },
                 Format::Table => {
                     for deadlock in deadlocks.all() {
                         say(&format!("{}\n", report(deadlock, deadlocks.pause())))?;
                     }
+                    if let Some(why) = &partial {
+                        say(&format!("there may be others, PARTIAL: {why}"))?;
+                    }
                 }
             }
-            Ok(if deadlocks.is_any_found() { Exit::NO } else { Exit::SUCCESS })
+            Ok(match partial {
+                _ if deadlocks.is_any_found() => Exit::NO,
+                Some(_) => Exit::PARTIAL,
+                None => Exit::SUCCESS,
+            })
         })
         .await
 }
@@ -73,10 +88,10 @@ pub(crate) async fn deadlocks(
 async fn look(
     manager: &ConnectionManager,
     root: &ZnodePath,
-    pause: Duration,
+    options: &DeadlocksOptions,
 ) -> Result<(Survey, Deadlocks), Error> {
-    let survey = Survey::below(manager, root).await?;
-    let deadlocks = Deadlocks::among(manager, survey.locks(), pause).await?;
+    let survey = Survey::below_with(manager, root, options.nodes).await?;
+    let deadlocks = Deadlocks::among(manager, survey.locks(), options.pause).await?;
     Ok((survey, deadlocks))
 }
 
@@ -92,10 +107,19 @@ async fn watch(
     options: &DeadlocksOptions,
 ) -> Result<Exit, Failure> {
     let mut known: BTreeSet<Vec<u64>> = BTreeSet::new();
+    let mut partial = None;
     let (mut found, mut possible) = (0_u64, 0_u64);
     loop {
-        match look(manager, root, options.pause).await {
+        match look(manager, root, options).await {
             Ok((survey, deadlocks)) => {
+                let why = partial_with_data(&survey, options.nodes);
+                if why != partial {
+                    let text = why
+                        .as_deref()
+                        .map_or_else(|| "all is seen again".to_owned(), |why| format!("PARTIAL: {why}"));
+                    warn(format_args!("{} {text}", now()));
+                    partial = why;
+                }
                 let mut seen = BTreeSet::new();
                 for deadlock in deadlocks.all() {
                     let id = id(deadlock);

@@ -20,6 +20,8 @@ impl Exit {
     pub(crate) const NO: Self = Self(1);
     /// Something is wrong with the servers or the locks, and not only worth a warning.
     pub(crate) const BAD: Self = Self(2);
+    /// The answer is no as far as was seen, and not all was seen.
+    pub(crate) const PARTIAL: Self = Self(3);
     /// The command line or the settings are wrong. Nothing was sent.
     pub(crate) const USAGE: Self = Self(64);
     /// No server was reached, or none answered.

@@ -50,10 +50,19 @@ impl Address {
 
 /// The servers of a connect string that the library accepts.
 pub(crate) fn addresses(servers: &str) -> Vec<Address> {
+    parts(servers).0.split(',').map(|host| Address::parse(host.trim())).collect()
+}
+
+/// The chroot of a connect string that the library accepts.
+pub(crate) fn chroot(servers: &str) -> Option<&str> {
+    Some(parts(servers).1).filter(|path| path.len() > 1)
+}
+
+/// The servers, and what follows them.
+fn parts(servers: &str) -> (&str, &str) {
     let from = servers.rfind("://").map_or(0, |at| at + 3);
     let end = servers.get(from..).and_then(|rest| rest.find('/')).map_or(servers.len(), |at| from + at);
-    let hosts = servers.get(..end).unwrap_or_default();
-    hosts.split(',').map(|host| Address::parse(host.trim())).collect()
+    servers.split_at_checked(end).unwrap_or((servers, ""))
 }
 
 #[cfg(test)]
@@ -69,6 +78,15 @@ mod tests {
         let expected =
             [("a:2181", false), ("b:1", false), ("c:2", true), ("[::1]:2181", false), ("[::2]:3", false)];
         assert_eq!(read, expected.map(|(host, is_secure)| (host.to_owned(), is_secure)));
+    }
+
+    #[test]
+    fn the_chroot_is_what_follows_the_servers() {
+        for (servers, expected) in
+            [("a", None), ("a:1/", None), ("a,b:1/x/y", Some("/x/y")), ("tcp+tls://a:1/x", Some("/x"))]
+        {
+            assert_eq!(chroot(servers), expected, "{servers}");
+        }
     }
 
     #[tokio::test]

@@ -11,6 +11,7 @@ mod four_letter_words;
 mod inspect;
 mod options;
 mod output;
+mod partial;
 mod run;
 mod serve;
 mod shell;

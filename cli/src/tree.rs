@@ -10,6 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::inspect::print::{age, name};
 use crate::inspect::{Format, json, parse_path};
 use crate::output::{printable, say, warn};
+use crate::partial::{NODES, partial};
 
 #[derive(Debug, Args)]
 pub(crate) struct TreeOptions {
@@ -20,8 +21,8 @@ pub(crate) struct TreeOptions {
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 
-    /// The greatest number of nodes to read besides those of the contenders
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    /// The greatest number of nodes to read besides those of the contenders and empty directories
+    #[arg(long, value_name = "N", default_value_t = NODES)]
     nodes: usize,
 }
 
@@ -30,6 +31,7 @@ pub(crate) async fn tree(connection: &ConnectionOptions, options: TreeOptions) -
     connection
         .with_session(async |manager| {
             let survey = Survey::below_with(manager, &root, options.nodes).await?;
+            let partial = partial(&survey, options.nodes);
             match options.output {
                 Format::Json => {
                     for lock in survey.locks() {
@@ -39,16 +41,10 @@ pub(crate) async fn tree(connection: &ConnectionOptions, options: TreeOptions) -
                         say(&json::group_line(group))?;
                     }
                 }
-                Format::Table => say(&render(root.as_str(), &survey))?,
+                Format::Table => say(&render(root.as_str(), &survey, partial.as_deref()))?,
             }
-            for path in survey.unread() {
-                warn(format_args!("{} may not be read", printable(path.as_str())));
-            }
-            if survey.is_partial() {
-                warn(format_args!(
-                    "stopped after {} nodes; name a lower root, or raise --nodes",
-                    options.nodes
-                ));
+            if let (Format::Json, Some(why)) = (options.output, partial) {
+                warn(format_args!("PARTIAL: {why}"));
             }
             Ok(Exit::SUCCESS)
         })
@@ -62,13 +58,20 @@ struct Branch {
     below: BTreeMap<String, Self>,
 }
 
-fn render(root: &str, survey: &Survey) -> String {
+fn render(root: &str, survey: &Survey, partial: Option<&str>) -> String {
     if survey.locks().is_empty() && survey.groups().is_empty() {
-        return format!("{root}: no contender and no group");
+        return match partial {
+            None => format!("{root}: no contender and no group"),
+            Some(why) => format!("{root}: no contender and no group was seen, PARTIAL: {why}"),
+        };
     }
     let locks = survey.locks().iter().map(|lock| (lock.path().as_str(), lock_row(lock)));
     let groups = survey.groups().iter().map(|group| (group.path().as_str(), group_row(group)));
-    render_rows(root, locks.chain(groups))
+    let tree = render_rows(root, locks.chain(groups));
+    match partial {
+        None => tree,
+        Some(why) => format!("{tree}\nPARTIAL: {why}"),
+    }
 }
 
 /// The recipe, the holder, the age of its node, and the waiters.

@@ -4,15 +4,21 @@ use std::collections::BTreeSet;
 
 use lockkeeper::{ConnectionManager, ContenderInfo, Role, Stat, Survey};
 
+use super::DoctorOptions;
 use super::finding::Finding;
 use super::limits::PACKET_MAX;
 use crate::exit::Failure;
+use crate::partial::partial;
 
 /// A counter beyond this many creates is near its end, 2³¹ − 1.
 const COUNTER_WARN: i32 = 1_900_000_000;
 
-pub(super) async fn examine(manager: &ConnectionManager, root: &str) -> Result<Vec<Finding>, Failure> {
-    let survey = Survey::below(manager, root).await?;
+pub(super) async fn examine(
+    manager: &ConnectionManager,
+    options: &DoctorOptions,
+) -> Result<Vec<Finding>, Failure> {
+    let root = &options.root;
+    let survey = Survey::below_with(manager, &**root, options.nodes).await?;
     let mut findings = Vec::new();
     let mut directories = BTreeSet::new();
     for contender in survey.locks().iter().flat_map(lockkeeper::Inspection::contenders) {
@@ -25,18 +31,12 @@ pub(super) async fn examine(manager: &ConnectionManager, root: &str) -> Result<V
         let names = manager.znodes().children(directory).await?.unwrap_or_default();
         findings.extend(judge_directory(directory, &stat, &names));
     }
-    if !survey.unread().is_empty() {
-        let paths: Vec<&str> = survey.unread().iter().map(lockkeeper::ZnodePath::as_str).collect();
-        findings.push(Finding::warn(
-            format_args!("no right to read {}", paths.join(", ")),
-            "give --auth of a user who may",
-        ));
-    }
-    if survey.is_partial() {
-        findings.push(Finding::warn("there are more nodes than one survey reads", "give --root"));
-    }
-    let of = if findings.is_empty() { ", all in order" } else { "" };
-    findings.push(Finding::ok(format!("{} directories of locks in use below {root}{of}", directories.len())));
+    let count = format!("{} directories of locks in use below {root}", directories.len());
+    findings.push(match partial(&survey, options.nodes) {
+        Some(why) => Finding::warn(format_args!("{count} were seen, PARTIAL"), why),
+        None if findings.is_empty() => Finding::ok(format!("{count}, all in order")),
+        None => Finding::ok(count),
+    });
     Ok(findings)
 }
 

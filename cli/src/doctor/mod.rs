@@ -15,12 +15,17 @@ use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::four_letter_words::addresses;
 use crate::output::say;
+use crate::partial::NODES;
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorOptions {
     /// The directories of locks below this path are examined
     #[arg(long, value_name = "PATH", default_value = "/")]
     root: String,
+
+    /// The greatest number of nodes to read besides those of the contenders and empty directories
+    #[arg(long, value_name = "N", default_value_t = NODES)]
+    nodes: usize,
 }
 
 /// Prints the page. The worst finding decides the exit code: 0 ok, 1 warn, 2 bad.
@@ -37,7 +42,7 @@ pub(crate) async fn doctor(options: &DoctorOptions, connection: &ConnectionOptio
     connection
         .with_session(async |manager| {
             findings.extend(print(session::examine(manager, settings.session_timeout).await?)?);
-            findings.extend(print(directories::examine(manager, &options.root).await?)?);
+            findings.extend(print(directories::examine(manager, options).await?)?);
             Ok(finding::exit(&findings))
         })
         .await

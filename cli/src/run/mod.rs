@@ -17,6 +17,7 @@ pub(crate) mod signals;
 
 use std::time::Duration;
 
+use futures::future::join;
 use lockkeeper::{ConnectionManager, Election, Error, Lock, LockGuard, MultiLock, Mutex, RwLock, Semaphore};
 
 use self::grant::Grant;
@@ -27,6 +28,7 @@ pub(crate) use self::options::{ElectOptions, LockOptions, MultiOptions, RunOptio
 use self::signals::Signals;
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
+use crate::output::warn;
 use crate::supervisor::Supervisor;
 
 /// How long the session may take to close. The servers close it anyway, a session timeout later.
@@ -115,6 +117,13 @@ async fn run(
         signal = signals.next() => return Ok(Exit::of_signal(signal.as_raw())),
         connected = connection.connect() => connected?,
     };
+    // The question is sent ahead of the request that creates the chroot, and delays nothing.
+    let warning = async {
+        if let Ok(Some(missing)) = connection.missing_chroot(&manager).await {
+            warn(format_args!("{missing} yet, and is created: check the end of --connect"));
+        }
+    };
+    let take = async |manager: &ConnectionManager, nest: &Nest| join(warning, take(manager, nest)).await.1;
     let ended = run_with(options, &manager, take, signals, supervisor).await;
     // Closing the session deletes every node of it. Without a connection, the servers delete them later.
     let _ = manager.shutdown_within(CLOSING).await;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use futures::StreamExt;
-use lockkeeper::{ConnectionManager, ContenderInfo, Error, Inspection, Revoker, Survey, ZnodePath};
+use lockkeeper::{ConnectionManager, ContenderInfo, Error, Revoker, Survey, ZnodePath};
 use rustix::process::Signal;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
@@ -21,6 +21,7 @@ use self::terminal::Screen;
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::inspect::parse_path;
+use crate::partial::NODES;
 use crate::run::signals::Signals;
 use crate::span;
 
@@ -33,10 +34,14 @@ pub(crate) struct TopOptions {
     /// How often to look
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = span::interval)]
     interval: Duration,
+
+    /// The greatest number of nodes to read besides those of the contenders and empty directories
+    #[arg(long, value_name = "N", default_value_t = NODES)]
+    nodes: usize,
 }
 
 /// The result of one survey of the locks.
-type SurveyResult = Result<Vec<Inspection>, Error>;
+type SurveyResult = Result<Survey, Error>;
 
 pub(crate) async fn top(connection: &ConnectionOptions, options: TopOptions) -> Result<Exit, Failure> {
     if !io::stdout().is_terminal() {
@@ -49,11 +54,11 @@ pub(crate) async fn top(connection: &ConnectionOptions, options: TopOptions) -> 
         .with_session(async |manager| {
             let wanted = Arc::new(Notify::new());
             let (results, seen) = mpsc::channel(1);
-            let (of_task, root_of_task) = (manager.clone(), root.clone());
+            let state = State::new(root.as_str(), options.nodes);
             let looks =
-                survey_repeatedly(of_task, root_of_task, options.interval, Arc::clone(&wanted), results);
+                survey_repeatedly(manager.clone(), root.clone(), options, Arc::clone(&wanted), results);
             let looking = tokio::spawn(looks);
-            let ended = show(manager, State::new(root.as_str()), seen, &wanted).await;
+            let ended = show(manager, state, seen, &wanted).await;
             looking.abort();
             ended
         })
@@ -64,19 +69,19 @@ pub(crate) async fn top(connection: &ConnectionOptions, options: TopOptions) -> 
 async fn survey_repeatedly(
     manager: ConnectionManager,
     root: ZnodePath,
-    interval: Duration,
+    options: TopOptions,
     wanted: Arc<Notify>,
     results: mpsc::Sender<SurveyResult>,
 ) {
     loop {
-        let result = Survey::below(&manager, &root).await.map(|survey| survey.locks().to_vec());
+        let result = Survey::below_with(&manager, &root, options.nodes).await;
         if results.send(result).await.is_err() {
             return;
         }
         tokio::select! {
             biased;
             () = wanted.notified() => {}
-            () = tokio::time::sleep(interval) => {}
+            () = tokio::time::sleep(options.interval) => {}
         }
     }
 }
@@ -124,9 +129,9 @@ async fn show(
             result = seen.recv() => {
                 let now = tokio::time::Instant::now();
                 match result {
-                    Some(Ok(locks)) => {
+                    Some(Ok(survey)) => {
                         let since_last = last_look.replace(now).map(|last| now.duration_since(last));
-                        state.update(locks, since_last);
+                        state.update(&survey, since_last);
                     }
                     Some(Err(error)) => state.trouble = Some(error.to_string()),
                     None => return Ok(Exit::SUCCESS),

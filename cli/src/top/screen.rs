@@ -79,12 +79,9 @@ fn wrapped(text: &str, width: u16) -> Vec<Line<'static>> {
 
 fn headline(state: &State) -> String {
     let waiting: usize = state.rows().iter().map(|row| row.waiting).sum();
-    format!(
-        "lockkeeper top {}: {} locks, {waiting} waiting, by {}",
-        printable(&state.root),
-        state.rows().len(),
-        state.sort.word()
-    )
+    let partial = state.partial.as_ref().map_or_else(String::new, |why| format!(", PARTIAL: {why}"));
+    let (locks, by) = (state.rows().len(), state.sort.word());
+    printable(&format!("lockkeeper top {}: {locks} locks, {waiting} waiting, by {by}{partial}", state.root))
 }
 
 fn table(state: &State) -> Table<'_> {
@@ -142,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_question_is_whole_only_on_a_screen_that_is_large_enough() {
-        let mut state = State::new("/");
+        let mut state = State::new("/", 10);
         state.view = View::Confirm(Act::Ask, format!("/{}", "long/".repeat(40)), Vec::new());
         for (width, height, expected) in [(120, 24, true), (120, 8, false), (20, 24, false), (2, 24, false)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

@@ -4,13 +4,17 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lockkeeper::{ContenderInfo, Inspection, Role};
+use lockkeeper::{ContenderInfo, Inspection, Role, Survey};
 
 use crate::inspect::print::name;
+use crate::partial::partial;
 
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) root: String,
+    nodes: usize,
+    /// What the last look did not see.
+    pub(crate) partial: Option<String>,
     rows: Vec<Row>,
     /// The path of the selected lock. It stays selected when its row has another place, and when it has none:
     /// a key never acts on a lock that the user has not selected.
@@ -93,9 +97,12 @@ pub(crate) enum Action {
 }
 
 impl State {
-    pub(crate) fn new(root: &str) -> Self {
+    /// For looks that read at most this number of nodes.
+    pub(crate) fn new(root: &str, nodes: usize) -> Self {
         Self {
             root: root.to_owned(),
+            nodes,
+            partial: None,
             rows: Vec::new(),
             selected: None,
             place: 0,
@@ -109,7 +116,12 @@ impl State {
     }
 
     /// Takes over a look. `since_last` is the time since the look before.
-    pub(crate) fn update(&mut self, locks: Vec<Inspection>, since_last: Option<Duration>) {
+    pub(crate) fn update(&mut self, survey: &Survey, since_last: Option<Duration>) {
+        self.partial = partial(survey, self.nodes);
+        self.show(survey.locks().to_vec(), since_last);
+    }
+
+    fn show(&mut self, locks: Vec<Inspection>, since_last: Option<Duration>) {
         let before = std::mem::take(&mut self.newest);
         let row = |lock: Inspection| {
             let path = lock.path().to_string();
@@ -297,7 +309,7 @@ impl Sort {
 
 #[cfg(test)]
 mod tests {
-    use lockkeeper::{ConnectionManager, Mutex, Survey};
+    use lockkeeper::{ConnectionManager, Mutex};
     use lockkeeper_testserver::TestServer;
 
     use super::*;
@@ -310,9 +322,9 @@ mod tests {
         for path in ["/a", "/b", "/b"] {
             kept.push(Mutex::new(&manager, path).unwrap().enqueue().await.unwrap());
         }
-        let mut state = State::new("/");
+        let mut state = State::new("/", 10);
         let survey = Survey::below(&manager, "/").await.unwrap();
-        state.update(survey.locks().to_vec(), None);
+        state.update(&survey, None);
         state
     }
 
@@ -338,7 +350,7 @@ mod tests {
         assert_eq!((paths(&state), state.selected()), (vec!["/a", "/b"], Some(0)));
         press(&mut state, Key::Up);
         assert_eq!(state.selected(), Some(0));
-        state.update(rows(&state), Some(Duration::from_secs(1)));
+        state.show(rows(&state), Some(Duration::from_secs(1)));
         assert_eq!(state.rows()[0].rate, Some(0.0));
     }
 
@@ -347,7 +359,7 @@ mod tests {
         let mut state = state().await;
         assert_eq!((paths(&state), state.selected()), (vec!["/b", "/a"], Some(0)));
         let all = rows(&state);
-        state.update(all[1..].to_vec(), Some(Duration::from_secs(1)));
+        state.show(all[1..].to_vec(), Some(Duration::from_secs(1)));
         assert_eq!((paths(&state), state.selected()), (vec!["/a"], None));
         for key in [Key::Ask, Key::Release, Key::Open, Key::Yes] {
             assert_eq!(press(&mut state, key), Action::Nothing);
@@ -355,9 +367,9 @@ mod tests {
         }
         assert!(state.foot().contains("/b has no contender any more"), "{}", state.foot());
         // It is selected again when somebody contends for it again.
-        state.update(all.clone(), Some(Duration::from_secs(1)));
+        state.show(all.clone(), Some(Duration::from_secs(1)));
         assert_eq!((state.selected(), state.foot().as_str()), (Some(0), ""));
-        state.update(all[1..].to_vec(), Some(Duration::from_secs(1)));
+        state.show(all[1..].to_vec(), Some(Duration::from_secs(1)));
         press(&mut state, Key::Down);
         assert_eq!(state.selected_row().unwrap().lock.path().as_str(), "/a");
     }
@@ -375,7 +387,7 @@ mod tests {
             }
             press(&mut state, ask);
             // Meanwhile all of them have gone.
-            state.update(Vec::new(), Some(Duration::from_secs(1)));
+            state.show(Vec::new(), Some(Duration::from_secs(1)));
             assert_eq!(press(&mut state, Key::Yes), Action::Act(act, vec![shown]));
             assert_eq!(press(&mut state, Key::Yes), Action::Nothing);
             assert_eq!(press(&mut state, ask), Action::Nothing);
@@ -405,7 +417,7 @@ mod tests {
         press(&mut state, Key::Down);
         assert_eq!(state.foot(), "no server answers");
         assert_eq!(press(&mut state, Key::Quit), Action::Quit);
-        state.update(rows(&state), Some(Duration::from_secs(1)));
+        state.show(rows(&state), Some(Duration::from_secs(1)));
         assert_eq!(state.foot(), "");
     }
 

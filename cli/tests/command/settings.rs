@@ -57,7 +57,7 @@ async fn what_the_servers_refuse_ends_with_77_and_one_line() {
             }
         }
         let tree = fixture.ended(["tree", "/settings"]).await;
-        assert!(tree.messages.contains("may not be read"), "{tree:?}");
+        assert!(tree.output.contains("may not be read"), "{tree:?}");
         let mut command = fixture.command(program);
         command.env("LOCKKEEPER_AUTH", "shop:secret");
         assert_eq!(Running::start(&mut command).ended().await.code, Some(0));

@@ -99,6 +99,77 @@ async fn a_tree_is_said_to_be_cut_only_if_it_is() {
         assert_eq!(whole.messages, "", "{whole:?}");
         assert!(whole.output.contains("a, b") && !whole.output.contains("no group"), "{whole:?}");
         let cut = fixture.run(&["tree", "/look/bounds", "--nodes", "1"]).await;
-        assert!(cut.messages.contains("stopped after 1 nodes"), "{cut:?}");
+        cut.has(&["PARTIAL: only 1 nodes were read"]);
+        let json = fixture.run(&["tree", "/look/bounds", "--nodes", "1", "-o", "json"]).await;
+        assert!(json.messages.contains("PARTIAL: only 1 nodes were read"), "{json:?}");
+        // What locks that are free have left is no part of the limit.
+        for number in 0..150 {
+            let path = format!("/look/bounds/a-{number}");
+            fixture.manager.znodes().create(&path, "", CreateMode::Persistent).await.unwrap();
+        }
+        let whole = fixture.run(&["tree", "/look/bounds", "--nodes", "2"]).await;
+        assert!(!whole.output.contains("PARTIAL"), "{whole:?}");
+    }
+}
+
+/// Whoever reads the verdict alone must not take it for one about all.
+#[tokio::test]
+async fn every_verdict_about_a_part_says_so_on_its_line() {
+    for fixture in Fixture::both().await {
+        let _held = [
+            Mutex::new(&fixture.manager, "/look/part/a/lock").unwrap().acquire().await.unwrap(),
+            Mutex::new(&fixture.manager, "/look/part/b/lock").unwrap().acquire().await.unwrap(),
+        ];
+        let whole = fixture.run(&["deadlocks", "/look/part", "--pause", "0"]).await;
+        assert_eq!((whole.code, whole.output.contains("PARTIAL")), (Some(0), false), "{whole:?}");
+        let cut = ["--nodes", "2"];
+        let partial = fixture.run(&[&["deadlocks", "/look/part", "--pause", "0"][..], &cut].concat()).await;
+        assert_eq!(partial.code, Some(3), "{partial:?}");
+        partial.has(&["no deadlock among them, PARTIAL: only 2 nodes were read"]);
+        let page = fixture.run(&[&["doctor", "--root", "/look/part"][..], &cut].concat()).await;
+        page.has(&["below /look/part were seen, PARTIAL; only 2 nodes were read"]);
+        let terminal = Terminal::start(&fixture, &[&["top", "/look/part"][..], &cut].concat());
+        terminal.shows(&["by waiters, PARTIAL: only 2 nodes were read"]).await;
+
+        // A directory that nobody else may read.
+        let owner = ["--auth", "shop:secret", "--acl", "creator"];
+        let made = fixture.run(&[&owner[..], &["lock", "/look/secret/a", "--", "true"]].concat()).await;
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let refused = fixture.run(&["deadlocks", "/look/secret", "--pause", "0"]).await;
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        refused.has(&["no deadlock among them, PARTIAL: /look/secret", "may not be read"]);
+        let tree = fixture.run(&["tree", "/look/secret"]).await;
+        tree.has(&["no contender and no group was seen, PARTIAL: /look/secret", "may not be read"]);
+    }
+}
+
+#[tokio::test]
+async fn a_chroot_that_does_not_exist_is_an_error_of_every_look_and_a_warning_of_a_lock() {
+    for fixture in Fixture::both().await {
+        let servers = format!("{}/look-chroot", fixture.servers);
+        let missing = "the chroot /look-chroot does not exist";
+        for look in [
+            &["inspect", "/a"][..],
+            &["tree", "/"],
+            &["watch", "/a"],
+            &["deadlocks", "/"],
+            &["revoke", "/a"],
+            &["release", "/a", "--force", "--yes"],
+            &["doctor"],
+        ] {
+            let ended = fixture.run(&[&["--connect", &servers][..], look].concat()).await;
+            assert_eq!(ended.code, Some(64), "{ended:?}");
+            assert!(ended.messages.contains(missing), "{ended:?}");
+        }
+        let lock = ["--connect", &servers, "lock", "/a", "--", "true"];
+        let first = fixture.run(&lock).await;
+        assert_eq!(first.code, Some(0), "{first:?}");
+        assert!(first.messages.contains(missing), "{first:?}");
+        let second = fixture.run(&lock).await;
+        assert_eq!((second.code, second.messages.as_str()), (Some(0), ""), "{second:?}");
+        let tree = fixture.run(&["--connect", &servers, "tree", "/"]).await;
+        assert_eq!(tree.code, Some(0), "{tree:?}");
+        fixture.manager.znodes().delete("/look-chroot/a").await.unwrap();
+        fixture.manager.znodes().delete("/look-chroot").await.unwrap();
     }
 }

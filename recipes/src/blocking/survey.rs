@@ -35,7 +35,8 @@ pub enum Inspection {}
 pub enum Deadlocks {}
 
 impl Survey {
-    /// Reads everything below `root`, and `root` itself: at most 10,000 nodes besides the contenders.
+    /// Reads everything below `root`, and `root` itself: at most 10,000 nodes besides the contenders
+    /// and empty directories.
     ///
     /// # Errors
     ///

@@ -58,7 +58,8 @@ pub struct SurveyMember {
 }
 
 impl Survey {
-    /// Reads everything below `root`, and `root` itself: at most 10,000 nodes besides the contenders.
+    /// Reads everything below `root`, and `root` itself: at most 10,000 nodes besides the contenders
+    /// and empty directories.
     ///
     /// # Errors
     ///

@@ -39,15 +39,22 @@ pub(super) async fn search(
                     located.push((listed.path.clone(), layout));
                 }
                 let searched = listed.children.iter().filter(|child| layout.is_searched(child));
-                let mut below: Vec<ZnodePath> = searched
+                let below: Vec<ZnodePath> = searched
                     .filter_map(|child| listed.path.child(child).ok())
                     // The servers' own nodes.
                     .filter(|path| path.as_str() != "/zookeeper")
                     .collect();
-                survey.is_partial |= below.len() > left;
-                below.truncate(left);
-                left -= below.len();
-                let (directories, group) = sort(&listed, stats(manager, below, &mut survey.unread).await?);
+                let mut found = Vec::new();
+                for some in below.chunks(BATCH) {
+                    if survey.is_partial {
+                        break;
+                    }
+                    found.extend(stats(manager, some, &mut survey.unread).await?);
+                    survey.is_partial = found.len() > left;
+                    found.truncate(left);
+                }
+                left -= found.len();
+                let (directories, group) = sort(&listed, found);
                 next.extend(directories);
                 survey.groups.extend(group);
             }
@@ -128,20 +135,21 @@ async fn list_each(
     Ok(listed)
 }
 
-/// The stat of each node that exists.
+/// The stat of each node that exists, but not of empty directories: locks that are free have left them.
 async fn stats(
     manager: &ConnectionManager,
-    paths: Vec<ZnodePath>,
+    paths: &[ZnodePath],
     unread: &mut Vec<ZnodePath>,
 ) -> Result<Vec<(ZnodePath, Stat)>, Error> {
     let znodes = manager.znodes();
     let mut found = Vec::new();
-    for batch in paths.chunks(BATCH) {
-        let read = join_all(batch.iter().map(|path| znodes.read(path))).await;
-        for (node, path) in read.into_iter().zip(batch) {
-            if let Some(Some((_, stat))) = readable(node, path, unread)? {
+    let read = join_all(paths.iter().map(|path| znodes.read(path))).await;
+    for (node, path) in read.into_iter().zip(paths) {
+        match readable(node, path, unread)? {
+            Some(Some((_, stat))) if stat.children > 0 || stat.ephemeral_owner != 0 => {
                 found.push((path.clone(), stat));
             }
+            _ => {}
         }
     }
     Ok(found)
@@ -152,8 +160,7 @@ fn sort(listed: &Listed, nodes: Vec<(ZnodePath, Stat)>) -> (Vec<ZnodePath>, Opti
     let (mut members, mut directories) = (Vec::new(), Vec::new());
     for (path, stat) in nodes {
         match stat.ephemeral_owner {
-            0 if stat.children > 0 => directories.push(path),
-            0 => {}
+            0 => directories.push(path),
             _ => members.push(SurveyMember { name: path.name().to_owned(), stat }),
         }
     }
