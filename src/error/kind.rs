@@ -1,7 +1,7 @@
 use lockkeeper_lock::EngineError;
 pub(super) use lockkeeper_lock::ErrorKind;
 
-use super::{ConnectError, Error, Outcome, ReleaseError};
+use super::{ConnectError, Error, Outcome, Phase, ReleaseError};
 
 impl Error {
     /// The meaning of this error for its caller.
@@ -12,11 +12,11 @@ impl Error {
             | Self::ConflictingKind { .. }
             | Self::SequenceExhausted { .. }
             | Self::Connect(ConnectError::Config(_)) => ErrorKind::Misuse,
+            Self::Timeout { phase: Phase::Call(_), .. } | Self::Unknown { .. } => ErrorKind::Unknown,
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::NoAnswer { .. } | Self::Connect(ConnectError::Timeout { .. }) => ErrorKind::Disconnected,
             Self::Refused { .. } | Self::Connect(_) => ErrorKind::Refused,
             Self::Closed | Self::RuntimeEnded { .. } => ErrorKind::Closed,
-            Self::Unknown { .. } => ErrorKind::Unknown,
             Self::Lost(_) | Self::Release(ReleaseError::Lost(_)) => ErrorKind::Lost,
             Self::Release(ReleaseError::Unconfirmed { .. }) => ErrorKind::Unreleased,
             Self::NotCommitted(error) if error.is_lost() => ErrorKind::Lost,
@@ -30,5 +30,24 @@ impl Error {
 impl EngineError for Error {
     fn kind(&self) -> ErrorKind {
         self.kind()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_closure_that_did_not_end_in_time_may_have_written_and_a_wait_has_not() {
+        let after = |phase| Error::Timeout { phase, path: "/".into(), waited: Duration::from_secs(1) };
+        let call = after(Phase::Call(Location::caller()));
+        assert!(call.is_timeout() && !call.is_transient(), "{call}");
+        assert_eq!((call.kind(), call.outcome()), (ErrorKind::Unknown, Outcome::Unknown));
+        let wait = after(Phase::Recipe("waiting for a turn".into()));
+        assert!(wait.is_timeout() && wait.is_transient(), "{wait}");
+        assert_eq!((wait.kind(), wait.outcome()), (ErrorKind::Timeout, Outcome::NotApplied));
     }
 }

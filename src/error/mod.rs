@@ -11,6 +11,7 @@ mod txn;
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ pub enum Error {
     Config(#[from] ConfigError),
     /// The deadline passed, and the call did not do what it was asked for. The manager deletes the
     /// contender's node in the background, unless a ticket keeps it. A write without an answer is
-    /// [`Unknown`](Self::Unknown).
+    /// [`Unknown`](Self::Unknown). After [`Phase::Call`] the [outcome](Self::outcome) is unknown.
     #[error("gave up after {waited:.1?} while {phase} ({path})")]
     Timeout {
         /// What the operation was waiting for.
@@ -196,6 +197,7 @@ impl Error {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::Unknown { .. }
+            | Self::Timeout { phase: Phase::Call(_), .. }
             | Self::Lost(_)
             | Self::Closed
             | Self::RuntimeEnded { .. }
@@ -309,6 +311,8 @@ pub enum Phase {
     /// For what the recipe says. The text completes "gave up after 2 s while", such as
     /// `waiting for 3 permits`.
     Recipe(Cow<'static, str>),
+    /// The end of a closure of the caller, which was called at this place and may have written.
+    Call(&'static Location<'static>),
 }
 
 impl Display for Phase {
@@ -324,6 +328,7 @@ impl Display for Phase {
             }
             Self::Confirmation => formatter.write_str("waiting for the ensemble to confirm the session"),
             Self::Recipe(text) => formatter.write_str(text),
+            Self::Call(place) => write!(formatter, "waiting for the call at {place}"),
         }
     }
 }
