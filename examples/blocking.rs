@@ -5,6 +5,9 @@
 //! function that sells one and locks for itself: its thread is the owner, and may. With `--no-lock` parts are
 //! sold twice.
 //!
+//! The lock has methods for threads. Every other recipe is called by an async closure, here the [`Counter`]
+//! that numbers the orders of all sellers.
+//!
 //! After Ctrl-C each thread ends the sale that it is in, and releases its lock. Then the nodes are deleted.
 //!
 //! `cargo run --example blocking`, or `-- --no-lock`, or `-- --connect host:port,…`
@@ -14,8 +17,8 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::blocking::{ConnectionManager, ReentrantMutex};
-use lockkeeper::{ANY_VERSION, CreateMode, Error, ZnodePath};
+use lockkeeper::blocking::{Blocking, ConnectionManager, ReentrantMutex};
+use lockkeeper::{ANY_VERSION, Counter, CreateMode, Error, ZnodePath};
 use lockkeeper_examples::fixture::{
     Common, Connection, Failure, GRACE, InterruptFlag, Server, Verdict, block_on, sweep,
 };
@@ -24,7 +27,7 @@ use uuid::Uuid;
 /// Sells the parts of a stock in several threads at once, none twice.
 #[derive(Debug, Parser)]
 #[command(name = "blocking")]
-struct Blocking {
+struct Sale {
     /// How many threads sell; every second one has a session of its own
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(2..=64))]
     threads: u32,
@@ -51,7 +54,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const THINK: Duration = Duration::from_millis(2);
 
 fn main() -> ExitCode {
-    let code = Blocking::parse().play();
+    let code = Sale::parse().play();
     code.unwrap_or_else(|failure| {
         eprintln!("blocking: {failure}");
         ExitCode::from(failure.code())
@@ -63,6 +66,7 @@ struct Stock {
     manager: ConnectionManager,
     lock: Option<ReentrantMutex>,
     left: ZnodePath,
+    orders: Blocking<Counter>,
 }
 
 impl Stock {
@@ -72,6 +76,9 @@ impl Stock {
         let sold = u32::from(self.sell()?) + u32::from(self.sell()?);
         // The parts are sold even if the release fails: lockkeeper continues to delete the node.
         let _ = outer.map(|guard| guard.release());
+        if sold > 0 {
+            self.orders.call(async |orders| orders.increment().await)?;
+        }
         Ok(sold)
     }
 
@@ -91,21 +98,21 @@ impl Stock {
                 written.map_err(Error::from)?;
             }
             None => {
-                let znodes = self.manager.as_async().znodes();
-                self.manager.block_on(znodes.write(&self.left, fewer, ANY_VERSION))??;
+                self.manager
+                    .call(async |manager| manager.znodes().write(&self.left, fewer, ANY_VERSION).await)?;
             }
         }
         Ok(true)
     }
 
     fn left(&self) -> Result<u32, Failure> {
-        let read = self.manager.block_on(self.manager.as_async().znodes().read(&self.left))??;
+        let read = self.manager.call(async |manager| manager.znodes().read(&self.left).await)?;
         let number = read.and_then(|(data, _)| String::from_utf8(data).ok()?.parse().ok());
         number.ok_or_else(|| Failure::Other("the stock is missing; was its node deleted?".to_owned()))
     }
 }
 
-impl Blocking {
+impl Sale {
     fn play(&self) -> Result<ExitCode, Failure> {
         // From here on Ctrl-C ends the sellers, and not the process with its locks.
         let interrupt = InterruptFlag::listen()?;
@@ -124,7 +131,7 @@ impl Blocking {
 
         let judged = self.sell_out(&manager, &connection, &root, &interrupt);
 
-        manager.block_on(sweep(&manager.as_async().znodes(), root))??;
+        manager.call(async |manager| sweep(&manager.znodes(), root).await)?;
         // A session that cannot be closed in order expires.
         let _ = manager.shutdown_within(GRACE);
         let verdict = judged?;
@@ -140,18 +147,21 @@ impl Blocking {
         interrupt: &InterruptFlag,
     ) -> Result<Verdict, Failure> {
         let (left, parts) = (root.child("left").map_err(Error::from)?, self.parts.to_string());
-        let znodes = manager.as_async().znodes();
-        manager.block_on(znodes.create(&left, parts.as_bytes(), CreateMode::Persistent))??;
+        manager.call(async |manager| {
+            manager.znodes().create(&left, parts.as_bytes(), CreateMode::Persistent).await
+        })?;
 
         let other = connect(connection, "blocking, second session")?;
         let mut stocks = Vec::new();
         for number in 1..=self.threads {
             let manager = if number % 2 == 0 { &other } else { manager };
             let lock = ReentrantMutex::new(manager, format!("{root}/lock"))?;
+            let orders = manager.wrap(async |manager| Counter::new(manager, format!("{root}/orders")))?;
             stocks.push(Stock {
                 manager: manager.clone(),
                 lock: (!self.no_lock).then_some(lock),
                 left: left.clone(),
+                orders,
             });
         }
         let sold_by_all: Vec<Result<u32, Failure>> = thread::scope(|threads| {
@@ -169,12 +179,15 @@ impl Blocking {
             let panicked = |_| Err(Failure::Other("a thread panicked".to_owned()));
             selling.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
         });
+        let count = async |manager: &_| Counter::new(manager, format!("{root}/orders"))?.get().await;
+        let orders = manager.call(count);
         let _ = other.shutdown_within(GRACE);
         let mut sold = 0;
         for by_one in sold_by_all {
             sold += by_one?;
         }
-        let numbers = format!("{} threads sold {sold} of {} parts", self.threads, self.parts);
+        let (threads, parts) = (self.threads, self.parts);
+        let numbers = format!("{threads} threads sold {sold} of {parts} parts in {} orders", orders?);
         Ok(Verdict::of(sold == self.parts, numbers))
     }
 }

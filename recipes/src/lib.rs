@@ -30,7 +30,7 @@
 //! * [`Survey`]: every lock, election and group below a root. [`Deadlocks`]: contenders of several processes
 //!   that wait for each other.
 //! * [`Revoker`]: asks a holder to release, or removes a lock by force.
-//! * [`blocking`]: the same locks for programs without async.
+//! * [`blocking`]: the same locks for programs without async, and one call for every other recipe.
 //! * [`Guard`]: the methods of every guard. It tells whether the guard is valid and when it is lost, has the
 //!   [`FencingToken`], and commits writes only while its node exists ([`Txn`]).
 //!

@@ -12,9 +12,10 @@ use lockkeeper_tests::Timing;
 use crate::support::{aside, builder, connect, contenders, server, until};
 
 /// Where the system shows the manager's thread for as long as it runs.
-fn thread_of(manager: &ConnectionManager) -> PathBuf {
-    let spawned = async { tokio::spawn(async { fs::read_link("/proc/thread-self") }).await };
-    let thread = Path::new("/proc").join(manager.block_on(spawned).unwrap().unwrap().unwrap());
+pub(crate) fn thread_of(manager: &ConnectionManager) -> PathBuf {
+    let spawned = async || tokio::spawn(async { fs::read_link("/proc/thread-self") }).await;
+    let thread = manager.call(async |_| Ok(spawned().await)).unwrap().unwrap().unwrap();
+    let thread = Path::new("/proc").join(thread);
     assert_eq!(fs::read_to_string(thread.join("comm")).unwrap().trim(), "lockkeeper");
     thread
 }

@@ -7,17 +7,11 @@
     reason = "a failed expectation is a failed test"
 )]
 
-mod discovery;
-mod fleet;
+mod calls;
+mod election;
 mod inspections;
 mod keeping;
 mod lifetime;
-mod limiters;
-mod partitions;
-mod registrations;
 mod runtimes;
 mod support;
-mod surveys;
 mod threads;
-mod values;
-mod views;

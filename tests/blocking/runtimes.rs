@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::ReleaseError;
-use lockkeeper::blocking::{
-    ConnectionManager, ConnectionPool, KeyedRateLimiter, MultiLock, Mutex, ReentrantMutex,
-};
+use lockkeeper::blocking::{Blocking, ConnectionManager, ConnectionPool, MultiLock, Mutex, ReentrantMutex};
+use lockkeeper::{Barrier, Error, ReleaseError};
 use lockkeeper_tests::Timing;
 use lockkeeper_testserver::TestServer;
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::{block_in_place, consume_budget, coop, spawn_blocking, unconstrained};
+use tokio::task::{block_in_place, consume_budget, coop, spawn_blocking, unconstrained, yield_now};
 use tokio::time::timeout;
 
 use crate::support::{builder, children, connect, contenders, is_refused, server, until};
@@ -25,13 +23,10 @@ fn assert_all_is_refused(server: &TestServer, manager: &ConnectionManager) {
     let mutex = Mutex::new(manager, "/lock").unwrap();
     assert!(is_refused(&ConnectionManager::connect_with(builder(server))));
     assert!(is_refused(&ConnectionPool::connect_with(builder(server), 2)));
-    assert!(is_refused(&manager.block_on(async {})));
     assert!(is_refused(&mutex.acquire()));
     assert!(is_refused(&mutex.acquire_timeout(Duration::ZERO)));
     assert!(is_refused(&mutex.try_acquire()));
     assert!(is_refused(&ReentrantMutex::new(manager, "/lock").unwrap().acquire()));
-    let calls = KeyedRateLimiter::new(manager, "/lock", 1, Duration::from_secs(60)).unwrap();
-    assert!(is_refused(&calls.of("key").unwrap().admit()) && is_refused(&calls.sweep()));
     let several = MultiLock::builder().lock(&mutex).build().unwrap();
     assert!(is_refused(&several.acquire().map_err(Into::into)));
 }
@@ -48,6 +43,31 @@ fn in_an_async_task_waiting_is_refused_before_anything_is_sent() {
     }
     assert!(server.inspect(|machine| machine.tree().node("/lock").is_none()));
     assert_eq!(server.sessions().len(), 1);
+}
+
+fn assert_all_calls_are_refused(manager: &ConnectionManager, mut barrier: Blocking<Barrier>) {
+    let set = async |barrier: &Barrier| -> Result<bool, Error> { panic!("{barrier:?} is called") };
+    let make = async |manager: &_| -> Result<Barrier, Error> { panic!("{manager:?} is called") };
+    assert!(is_refused(&manager.call(make)) && is_refused(&manager.wrap(make)));
+    assert!(is_refused(&manager.call_timeout(Timing::event(), make)));
+    assert!(is_refused(&barrier.call(set)) && is_refused(&barrier.wrap(set)));
+    assert!(is_refused(&barrier.call_timeout(Timing::event(), set)));
+    assert!(is_refused(&barrier.call_mut(async |barrier| set(barrier).await)));
+    assert!(is_refused(&barrier.call_mut_timeout(Timing::event(), async |barrier| set(barrier).await)));
+    assert!(is_refused(&barrier.call_once(async |barrier| set(&barrier).await)));
+}
+
+#[test]
+fn in_an_async_task_a_call_is_refused_and_its_closure_is_not_called() {
+    let server = server();
+    let manager = connect(&server);
+    let barrier = manager.wrap(async |manager| Barrier::new(manager, "/barrier")).unwrap();
+    for runtime in runtimes() {
+        let (manager, barrier) = (manager.clone(), barrier.clone());
+        runtime.block_on(async { assert_all_calls_are_refused(&manager, barrier.clone()) });
+        let task = runtime.spawn(async move { assert_all_calls_are_refused(&manager, barrier) });
+        runtime.block_on(task).unwrap();
+    }
 }
 
 #[test]
@@ -95,6 +115,20 @@ fn what_cannot_be_seen_as_a_task_blocks_and_is_served_all_the_same() {
         let acquired = runtime.block_on(unconstrained(async { mutex.acquire_timeout(Timing::event()) }));
         acquired.unwrap().release().unwrap();
     }
+    // `block_in_place` gives no budget back to a future of `block_on`: its next await does.
+    let [_, runtime] = runtimes();
+    runtime.block_on(async {
+        block_in_place(|| ());
+        mutex.acquire_timeout(Timing::event()).unwrap().release().unwrap();
+        yield_now().await;
+        assert!(is_refused(&mutex.try_acquire()));
+    });
+    runtime
+        .block_on(runtime.spawn(async move {
+            block_in_place(|| ());
+            assert!(is_refused(&mutex.try_acquire()));
+        }))
+        .unwrap();
 }
 
 #[test]
@@ -145,14 +179,14 @@ fn on_the_managers_own_thread_nothing_is_waited_for() {
         // Not seen as a task there, but as the thread that would have to do the work.
         tokio::spawn(unconstrained(async move {
             assert!(is_refused(&again.try_acquire()));
-            assert!(is_refused(&own.shutdown()));
+            assert!(is_refused(&own.shutdown()) && is_refused(&own.call(async |_| Ok(()))));
             assert!(guard.wait_lost(Timing::event()).is_none());
             guard.release()
         }))
         .await
         .unwrap()
     };
-    let released = manager.block_on(async { timeout(Timing::event(), spawned).await }).unwrap();
+    let released = manager.call(async |_| Ok(timeout(Timing::event(), spawned).await)).unwrap();
     let released = released.expect("it ends");
     assert!(matches!(released, Err(ReleaseError::Unconfirmed { .. })), "{released:?}");
     // It was given back in the background.

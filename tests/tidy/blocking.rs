@@ -1,4 +1,5 @@
-//! The blocking recipes have the methods of the async ones, with the same names and arguments.
+//! The locks and the election of `lockkeeper::blocking` have the methods of the async ones, with the same
+//! names and arguments. Everything else is a call of the async API.
 //!
 //! Read from the `impl` blocks of both. Each difference has a line here, with its reason.
 
@@ -7,58 +8,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rust::{named, without_tests, without_text};
 use super::{files, read};
 
-/// Async types without a blocking one. `as_async()` of the manager or of the recipe leads to them.
-const ASYNC_ONLY: &[(&str, &str)] = &[
-    ("ConnectionManagerBuilder", "the blocking `connect_with` takes it"),
-    ("Hold", "the hold of a guard, for code that takes any hold"),
-    ("QueueTicket", "a place in a queue, for a task that does something else meanwhile"),
-    ("Revoker", "a tool beside the locks"),
-    ("Znodes", "nodes beside the locks"),
-];
-
 /// Methods that only one side has, or that have other arguments.
 const DIFFERENCES: &[(&str, &[&str], &str)] = &[
-    (
-        "AssignedItem",
-        &["release_requested", "wait_release_requested"],
-        "a thread needs a limit for this wait",
-    ),
     ("ConnectionManager", &["connect_with"], "the call that waits is the builder's on the async side"),
-    ("ConnectionManager", &["block_on"], "the way to all calls without a blocking one"),
     ("ConnectionManager", &["closing"], "a shutdown ends all waits, and `transitions` shows it"),
     ("ConnectionManager", &["is_closing", "is_same_as", "node_data", "now"], "by `as_async`: it never waits"),
     ("ConnectionManager", &["operation_timeout", "session_timeout"], "by `as_async`: it never waits"),
     ("ConnectionManager", &["shared_table", "spawn", "whole_path"], "by `as_async`: for recipe authors"),
-    ("ConnectionManager", &["znodes"], "by `as_async`: nodes beside the locks"),
+    ("ConnectionManager", &["znodes"], "by `call`: nodes beside the locks"),
     ("ConnectionPool", &["connect_with"], "the call that waits is the builder's on the async side"),
-    ("Counter", &["manager"], "the caller has the blocking manager"),
-    ("Deadlocks", &["all", "found", "is_any_found", "pause"], "the call returns the async type"),
     ("Guard", &["lost", "wait_lost"], "a thread needs a limit for this wait"),
-    ("Guard", &["revoke_requested"], "by `hold()` and `block_on`"),
+    ("Guard", &["revoke_requested"], "by `hold()` and `call`"),
     ("Guard", &["run"], "the work of a thread cannot be dropped"),
-    ("Inspection", &["contenders", "free", "holders", "limit"], "the call returns the async type"),
-    ("Inspection", &["path", "recipe", "waiters", "whole_path"], "the call returns the async type"),
     ("Lock", &["acquire_owned"], "a thread keeps no future"),
     ("Lock", &["as_recipe", "sealed"], "the seals of the two traits"),
-    ("Mutex", &["enqueue"], "by `as_async`: a ticket is for tasks"),
+    ("Mutex", &["enqueue"], "by `call`: a ticket is for tasks"),
     ("ReentrantMutex", &["acquire", "acquire_timeout", "try_acquire"], "the owner is the thread"),
     ("ReentrantMutex", &["acquire_scoped", "for_owner", "hold_count"], "the owner is the thread"),
-    ("ReentrantMutex", &["enqueue"], "by `as_async`: a ticket is for tasks"),
-    ("RwLock", &["enqueue_read", "enqueue_write"], "by `as_async`: a ticket is for tasks"),
-    ("Semaphore", &["enqueue", "enqueue_many"], "by `as_async`: a ticket is for tasks"),
-    ("SharedValue", &["manager"], "the caller has the blocking manager"),
-    ("Survey", &["groups", "is_partial", "locks", "unread"], "the calls return the async type"),
+    ("ReentrantMutex", &["enqueue"], "by `call`: a ticket is for tasks"),
+    ("RwLock", &["enqueue_read", "enqueue_write"], "by `call`: a ticket is for tasks"),
+    ("Semaphore", &["enqueue", "enqueue_many"], "by `call`: a ticket is for tasks"),
 ];
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Method {
-    /// Without `self`.
-    arguments: Vec<String>,
-    is_async: bool,
-}
-
-/// The public methods of each type and public trait.
-type Methods = BTreeMap<String, BTreeMap<String, Method>>;
+/// The public methods of each type and public trait, with the names of their arguments.
+type Methods = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
 /// Both sides, as the sources have them.
 struct Sides {
@@ -124,16 +97,17 @@ impl Sides {
         for (method, of_tasks) in tasks {
             match threads.get(method) {
                 None => drop(found.insert(method.clone(), "is missing in blocking")),
-                Some(of_threads) if of_threads.arguments != of_tasks.arguments => {
+                Some(of_threads) if of_threads != of_tasks => {
                     found.insert(method.clone(), "has other arguments in blocking");
                 }
                 Some(_) => {}
             }
         }
+        let of_every_type = &self.threads["Blocking"];
         let is_added = |method: &String| {
             // A task limits any call by `tokio::time::timeout`, and a thread by such a method.
-            let stem = method.strip_suffix("_timeout").and_then(|stem| tasks.get(stem));
-            method != "as_async" && !stem.is_some_and(|stem| stem.is_async)
+            let is_limited = method.strip_suffix("_timeout").is_some_and(|stem| tasks.contains_key(stem));
+            !of_every_type.contains_key(method) && !is_limited
         };
         for method in threads.keys().filter(|method| !tasks.contains_key(*method) && is_added(method)) {
             found.insert(method.clone(), "exists in blocking only");
@@ -143,9 +117,9 @@ impl Sides {
 }
 
 #[test]
-fn the_blocking_recipes_have_the_methods_of_the_async_ones() {
+fn the_blocking_locks_have_the_methods_of_the_async_ones() {
     let sides = Sides::read();
-    assert!(sides.twins().count() > 50, "{:?}", sides.twins().collect::<Vec<_>>());
+    assert!(sides.twins().count() > 20, "{:?}", sides.twins().collect::<Vec<_>>());
     let is_stated = |name: &str, method: &str| {
         DIFFERENCES.iter().any(|(of, methods, _)| *of == name && methods.contains(&method))
     };
@@ -161,7 +135,7 @@ fn the_blocking_recipes_have_the_methods_of_the_async_ones() {
 }
 
 #[test]
-fn every_stated_difference_of_the_blocking_recipes_exists() {
+fn every_stated_difference_of_the_blocking_locks_exists() {
     let sides = Sides::read();
     let mut stale = Vec::new();
     for (name, methods, _) in DIFFERENCES {
@@ -170,23 +144,6 @@ fn every_stated_difference_of_the_blocking_recipes_exists() {
         stale.extend(methods.iter().filter(is_stale).map(|method| format!("{name}::{method}")));
     }
     assert!(stale.is_empty(), "these are the same on both sides: {stale:#?}");
-}
-
-#[test]
-fn every_async_type_with_calls_that_wait_has_a_blocking_one() {
-    let sides = Sides::read();
-    let waits = |name: &&String| {
-        sides.tasks.get(*name).is_some_and(|methods| methods.values().any(|method| method.is_async))
-    };
-    let without: BTreeSet<&str> = sides
-        .task_types
-        .iter()
-        .filter(waits)
-        .filter(|name| !sides.thread_types.contains(*name))
-        .map(String::as_str)
-        .collect();
-    let stated: BTreeSet<&str> = ASYNC_ONLY.iter().map(|(name, _)| *name).collect();
-    assert_eq!(without, stated);
 }
 
 /// The public methods that files have.
@@ -233,18 +190,14 @@ fn subject(header: &str) -> Option<&str> {
     (!behind.contains(" for ")).then(|| identifier(behind.trim_start()))
 }
 
-fn methods_of_block(body: &str, is_trait: bool) -> BTreeMap<String, Method> {
+fn methods_of_block(body: &str, is_trait: bool) -> BTreeMap<String, Vec<String>> {
     let begin = if is_trait { "\n    " } else { "\n    pub " };
     let mut found = BTreeMap::new();
     for part in body.split(begin).skip(1) {
-        let is_async = part.starts_with("async ");
         let part = part.trim_start_matches("const ").trim_start_matches("async ");
         let Some(behind) = part.strip_prefix("fn ") else { continue };
         let name = identifier(behind);
-        // A trait that is object-safe returns its futures in boxes.
-        let result = behind.split(['{', ';']).next().unwrap_or_default();
-        let is_async = is_async || result.contains("-> BoxFuture");
-        found.insert(name.to_owned(), Method { arguments: arguments(&behind[name.len()..]), is_async });
+        found.insert(name.to_owned(), arguments(&behind[name.len()..]));
     }
     found
 }
@@ -325,15 +278,11 @@ pub trait Lock: Debug {
 }
 ";
     let found = methods_in(source);
-    let method = |arguments: &[&str], is_async| Method {
-        arguments: arguments.iter().map(|name| (*name).to_owned()).collect(),
-        is_async,
-    };
-    let view = [("new", method(&["manager", "decode"], false)), ("wait", method(&["limit"], true))];
-    let lock = [("path", method(&[], false)), ("take", method(&[], true))];
+    let of = |arguments: &[&str]| arguments.iter().map(|name| (*name).to_owned()).collect();
+    let view = [("new", of(&["manager", "decode"])), ("wait", of(&["limit"]))];
+    let lock = [("path", of(&[])), ("take", of(&[]))];
     for (name, expected) in [("View", &view[..]), ("Empty", &[]), ("Lock", &lock)] {
-        let found: Vec<_> = found[name].iter().map(|(name, method)| (name.as_str(), method)).collect();
-        let expected: Vec<_> = expected.iter().map(|(name, method)| (*name, method)).collect();
+        let found: Vec<_> = found[name].iter().map(|(name, of)| (name.as_str(), of.clone())).collect();
         assert_eq!(found, expected, "{name}");
     }
     assert_eq!(found.len(), 3);

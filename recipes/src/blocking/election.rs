@@ -62,7 +62,7 @@ impl Election {
         path: impl IntoPath,
         id: impl Into<String>,
     ) -> Result<Self, Error> {
-        Ok(Self::on(manager, crate::Election::new(manager.as_async(), path, id)?))
+        Ok(manager.beside(crate::Election::new(manager.as_async(), path, id)?))
     }
 
     /// Makes the election at `path` in the layout of Curator's `LeaderSelector`: see
@@ -76,7 +76,7 @@ impl Election {
         path: impl IntoPath,
         id: impl Into<String>,
     ) -> Result<Self, Error> {
-        Ok(Self::on(manager, crate::Election::in_selector_layout(manager.as_async(), path, id)?))
+        Ok(manager.beside(crate::Election::in_selector_layout(manager.as_async(), path, id)?))
     }
 
     /// The path of the election, below the manager's chroot.

@@ -5,8 +5,7 @@ use lockkeeper_core::{Error, WholePath};
 
 use super::runtime_thread::RuntimeThread;
 
-/// A stream of the async API, for threads. [`ViewChanges`](super::ViewChanges), [`HoldEvents`] and
-/// [`Transitions`] are streams.
+/// A stream of the async API, for threads. [`HoldEvents`] and [`Transitions`] are streams.
 #[derive(Debug)]
 pub struct Events<S> {
     // Dropped in this order.

@@ -12,7 +12,7 @@ use crate::lock::{HoldSet, Members, SingleHold};
 /// A held lock, or several held together, for threads: see the async [`Guard`](crate::Guard).
 /// [`MutexGuard`](super::MutexGuard), [`ReentrantMutexGuard`](super::ReentrantMutexGuard),
 /// [`ReadGuard`](super::ReadGuard), [`WriteGuard`](super::WriteGuard), [`Lease`](super::Lease),
-/// [`Leadership`](super::Leadership), [`Slot`](super::Slot) and [`LockGuard`](super::LockGuard) are guards.
+/// [`Leadership`](super::Leadership) and [`LockGuard`](super::LockGuard) are guards.
 ///
 /// A drop of the guard releases in the background, on the manager's thread.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl<H: SingleHold, Bound> Guard<H, Bound> {
         self.inner.path()
     }
 
-    /// The hold of the lock, for [`ConnectionManager::block_on`](super::ConnectionManager::block_on).
+    /// The hold of the lock, for a [`call`](super::ConnectionManager::call).
     pub fn hold(&self) -> &Hold {
         self.inner.hold()
     }

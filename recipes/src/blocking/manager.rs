@@ -1,10 +1,11 @@
-use std::future::Future;
+use std::panic::Location;
 use std::time::Duration;
 
 use lockkeeper_core::{ConnectionManagerBuilder, Error, Health, State};
 
 use super::error::CannotBlock;
 use super::events::{Events, Transitions};
+use super::generic::Blocking;
 use super::runtime_thread::RuntimeThread;
 
 /// The connection to an ensemble, for threads: see the async [`ConnectionManager`](crate::ConnectionManager),
@@ -24,8 +25,8 @@ use super::runtime_thread::RuntimeThread;
 /// let builder = ConnectionManager::builder(&servers).session_timeout(Duration::from_secs(20));
 /// let manager = ConnectionManager::connect_with(builder)?;
 ///
-/// // A call without a blocking counterpart:
-/// let nodes = manager.block_on(manager.as_async().znodes().children("/"))??;
+/// // What has no method here is a call of the async manager:
+/// let nodes = manager.call(async |manager| manager.znodes().children("/").await)?;
 /// println!("{nodes:?}");
 /// manager.shutdown()?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -67,22 +68,52 @@ impl ConnectionManager {
         Ok(Self { inner, thread })
     }
 
-    /// The async manager. Wait for its futures by [`block_on`](Self::block_on), or in any runtime. It keeps
-    /// the thread running.
+    /// The async manager, for what never waits, and for an async part of the program. It keeps the thread
+    /// running.
     #[must_use]
     pub fn as_async(&self) -> &crate::ConnectionManager {
         &self.inner
     }
 
-    /// Waits for a future of the async API on this thread, without a limit of time. Tasks that it spawns with
-    /// tokio run on the manager's thread, where they must not block. Make timers inside the future: tokio's
-    /// timers panic where there is no runtime.
+    /// Calls an async closure with the async manager, and waits for it, without a limit of time: see
+    /// [`Blocking`]. Tasks that the closure spawns with tokio run on the manager's thread, where they must
+    /// not block.
     ///
     /// # Errors
     ///
-    /// [`CannotBlock`] within an async task.
-    pub fn block_on<F: Future>(&self, work: F) -> Result<F::Output, Error> {
-        Ok(self.thread.block_checked(work)?)
+    /// [`CannotBlock`] within an async task. Otherwise the error of the closure.
+    pub fn call<R>(
+        &self,
+        work: impl AsyncFnOnce(&crate::ConnectionManager) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.thread.block_checked(async { work(&self.inner).await })?
+    }
+
+    /// As [`call`](Self::call), for at most `timeout`: see [`Blocking::call_timeout`].
+    ///
+    /// # Errors
+    ///
+    /// As that method.
+    #[track_caller]
+    pub fn call_timeout<R>(
+        &self,
+        timeout: Duration,
+        work: impl AsyncFnOnce(&crate::ConnectionManager) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.thread.call_within(timeout, async { work(&self.inner).await }, Location::caller())
+    }
+
+    /// As [`call`](Self::call), for a closure that makes a recipe, a view or a member: [`Blocking`] calls its
+    /// methods.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub fn wrap<U>(
+        &self,
+        work: impl AsyncFnOnce(&crate::ConnectionManager) -> Result<U, Error>,
+    ) -> Result<Blocking<U>, Error> {
+        Ok(self.beside(self.call(work)?))
     }
 
     /// The same manager, with another operation timeout for everything that is made with this handle: see
@@ -115,7 +146,7 @@ impl ConnectionManager {
     /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`ConnectionManager::connected`](crate::ConnectionManager::connected).
     pub fn connected(&self) -> Result<(), Error> {
-        self.block_on(self.inner.connected())?
+        self.thread.block_checked(self.inner.connected())?
     }
 
     /// As [`connected`](Self::connected), for at most `timeout`.
@@ -124,7 +155,7 @@ impl ConnectionManager {
     ///
     /// [`Error::Timeout`]. Otherwise as [`connected`](Self::connected).
     pub fn connected_timeout(&self, timeout: Duration) -> Result<(), Error> {
-        self.block_on(self.inner.connected_timeout(timeout))?
+        self.thread.block_checked(self.inner.connected_timeout(timeout))?
     }
 
     /// The health of the manager: its state, its session and its holds. Costs no request.
@@ -154,7 +185,12 @@ impl ConnectionManager {
     /// [`CannotBlock`] within an async task. Otherwise as
     /// [`ConnectionManager::shutdown_within`](crate::ConnectionManager::shutdown_within).
     pub fn shutdown_within(&self, limit: Duration) -> Result<u32, Error> {
-        self.block_on(self.inner.shutdown_within(limit))?
+        self.thread.block_checked(self.inner.shutdown_within(limit))?
+    }
+
+    /// A value on the thread of this manager.
+    pub(super) fn beside<U>(&self, inner: U) -> Blocking<U> {
+        Blocking::of(inner, &self.thread)
     }
 
     pub(super) fn on(inner: crate::ConnectionManager, thread: &RuntimeThread) -> Self {

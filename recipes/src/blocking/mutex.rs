@@ -46,7 +46,7 @@ impl Mutex {
     ///
     /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
-        Ok(Self::on(manager, crate::Mutex::new(manager.as_async(), path)?))
+        Ok(manager.beside(crate::Mutex::new(manager.as_async(), path)?))
     }
 
     /// Makes the mutex at `path` in the layout of Curator's `InterProcessSemaphoreMutex`: see
@@ -57,7 +57,7 @@ impl Mutex {
     /// As that method.
     pub fn in_semaphore_layout(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let inner = crate::Mutex::in_semaphore_layout(manager.as_async(), path)?;
-        Ok(Self::on(manager, inner))
+        Ok(manager.beside(inner))
     }
 
     /// Sets the data of this mutex's nodes, for people who inspect the lock. Default: the manager's node

@@ -102,6 +102,6 @@ impl ConnectionPool {
     /// [`CannotBlock`] within an async task. Otherwise as
     /// [`ConnectionPool::shutdown_within`](crate::ConnectionPool::shutdown_within).
     pub fn shutdown_within(&self, limit: Duration) -> Result<u32, Error> {
-        self.any.block_on(self.inner.shutdown_within(limit))?
+        self.any.thread().block_checked(self.inner.shutdown_within(limit))?
     }
 }

@@ -18,9 +18,9 @@ thread_local! {
 /// A mutex over all processes that the holding thread can acquire again.
 ///
 /// The owner is the thread, so its guards cannot leave the thread. If ownership has to follow the work
-/// instead, from one thread to the next, use the async [`ReentrantMutex`](crate::ReentrantMutex) with an
-/// [`Owner`] through [`ConnectionManager::block_on`]. Everything else is as for that type. The node has the
-/// thread's name.
+/// instead, from one thread to the next, [`wrap`](ConnectionManager::wrap) the async
+/// [`ReentrantMutex`](crate::ReentrantMutex) with an [`Owner`]. Everything else is as for that type. The node
+/// has the thread's name.
 ///
 /// # Examples
 ///
@@ -64,7 +64,7 @@ impl ReentrantMutex {
     /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let inner = crate::ReentrantMutex::new(manager.as_async(), path)?;
-        Ok(Self::on(manager, inner))
+        Ok(manager.beside(inner))
     }
 
     /// Sets the data of this mutex's nodes; the thread's name is appended. Default: the manager's node data,

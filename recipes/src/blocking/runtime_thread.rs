@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::panic::Location;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -62,8 +63,27 @@ impl RuntimeThread {
         waiting: &'static str,
         path: &WholePath,
     ) -> Result<F::Output, Error> {
+        self.block_in_phase(timeout, work, Phase::Recipe(waiting.into()), path)
+    }
+
+    /// Waits for a call of the caller's, which may write, for at most `timeout`.
+    pub(super) fn call_within<R>(
+        &self,
+        timeout: Duration,
+        work: impl Future<Output = Result<R, Error>>,
+        place: &'static Location<'static>,
+    ) -> Result<R, Error> {
+        self.block_in_phase(timeout, work, Phase::Call(place), &"/".into())?
+    }
+
+    fn block_in_phase<F: Future>(
+        &self,
+        timeout: Duration,
+        work: F,
+        phase: Phase,
+        path: &WholePath,
+    ) -> Result<F::Output, Error> {
         let limited = async { tokio::time::timeout(timeout, work).await };
-        let phase = Phase::Recipe(waiting.into());
         let late = |_| Error::Timeout { phase, path: path.clone(), waited: timeout };
         self.block_checked(limited)?.map_err(late)
     }

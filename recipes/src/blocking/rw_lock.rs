@@ -53,7 +53,7 @@ impl RwLock {
     ///
     /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
-        Ok(Self::on(manager, crate::RwLock::new(manager.as_async(), path)?))
+        Ok(manager.beside(crate::RwLock::new(manager.as_async(), path)?))
     }
 
     /// Sets the data of this lock's nodes, for people who inspect the lock. Default: the manager's node data,

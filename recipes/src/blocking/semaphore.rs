@@ -5,7 +5,7 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use crate::Inspection;
+use crate::{Inspection, SharedLimit};
 
 /// A semaphore over all processes, for threads: at most a given number of permits are in use at a time.
 /// Everything is as for the async [`Semaphore`](crate::Semaphore).
@@ -16,11 +16,12 @@ use crate::Inspection;
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
 /// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
 /// # let manager = lockkeeper::blocking::ConnectionManager::connect(&server.connect_string())?;
-/// use lockkeeper::blocking::{Semaphore, SharedLimit};
+/// use lockkeeper::SharedLimit;
+/// use lockkeeper::blocking::Semaphore;
 ///
-/// let limit = SharedLimit::new(&manager, "/licences/limit")?;
-/// limit.set(4)?;
-/// let licences = Semaphore::with_shared_limit(&manager, "/licences/compiler", &limit)?;
+/// let limit = manager.wrap(async |manager| SharedLimit::new(manager, "/licences/limit"))?;
+/// limit.call(async |limit| limit.set(4).await)?;
+/// let licences = Semaphore::with_shared_limit(&manager, "/licences/compiler", limit.as_async())?;
 /// let lease = licences.acquire_many(3)?;
 /// assert_eq!((lease.permits(), licences.available()?), (3, 1));
 /// lease.release()?;
@@ -30,9 +31,6 @@ pub type Semaphore = Blocking<crate::Semaphore>;
 
 /// A number of permits of a [`Semaphore`], as a [`Lock`](super::Lock).
 pub type Permits = Blocking<crate::Permits>;
-
-/// The limit of a [`Semaphore`], kept in a node. See the async [`SharedLimit`](crate::SharedLimit).
-pub type SharedLimit = Blocking<crate::SharedLimit>;
 
 /// One or more held permits of a [`Semaphore`]. All of them are held or lost together.
 pub type Lease = Guard<crate::semaphore::PermitsHold>;
@@ -46,7 +44,7 @@ impl Semaphore {
     /// [`Error::Config`] if the path is malformed, or is the root, or if `permits` is zero.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath, permits: u32) -> Result<Self, Error> {
         let inner = crate::Semaphore::new(manager.as_async(), path, permits)?;
-        Ok(Self::on(manager, inner))
+        Ok(manager.beside(inner))
     }
 
     /// Makes the semaphore at `path` with the limit that `limit` has at the time of each acquire. Sends
@@ -60,8 +58,8 @@ impl Semaphore {
         path: impl IntoPath,
         limit: &SharedLimit,
     ) -> Result<Self, Error> {
-        let inner = crate::Semaphore::with_shared_limit(manager.as_async(), path, &limit.inner)?;
-        Ok(Self::on(manager, inner))
+        let inner = crate::Semaphore::with_shared_limit(manager.as_async(), path, limit)?;
+        Ok(manager.beside(inner))
     }
 
     /// Sets the data of this semaphore's nodes, for people who inspect the lock. Default: the manager's node
@@ -158,38 +156,6 @@ impl Semaphore {
     /// [`Semaphore::inspect`](crate::Semaphore::inspect).
     pub fn inspect(&self) -> Result<Inspection, Error> {
         self.block(self.inner.inspect())
-    }
-}
-
-impl SharedLimit {
-    /// Makes the limit at `path`, below the manager's chroot. Sends nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Config`] if the path is malformed.
-    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
-        let inner = crate::SharedLimit::new(manager.as_async(), path)?;
-        Ok(Self::on(manager, inner))
-    }
-
-    /// Reads the limit.
-    ///
-    /// # Errors
-    ///
-    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
-    /// [`SharedLimit::get`](crate::SharedLimit::get).
-    pub fn get(&self) -> Result<u32, Error> {
-        self.block(self.inner.get())
-    }
-
-    /// Sets the limit. See [`SharedLimit::set`](crate::SharedLimit::set).
-    ///
-    /// # Errors
-    ///
-    /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as that
-    /// method.
-    pub fn set(&self, permits: u32) -> Result<(), Error> {
-        self.block(self.inner.set(permits))
     }
 }
 

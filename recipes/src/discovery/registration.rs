@@ -1,7 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, Error, Presence, PresenceState, PresenceWatch, WholePath, ZnodePath};
+use lockkeeper_core::{ConfigError, Error, Presence, PresenceState, PresenceWatch, ZnodePath};
 use serde::Serialize;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -34,11 +34,6 @@ impl<P> InstanceRegistration<P> {
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.presence.path()
-    }
-
-    /// For errors.
-    pub(crate) fn whole_path(&self) -> WholePath {
-        self.presence.whole_path()
     }
 
     /// Whether the node exists, as far as is known. Sends nothing.

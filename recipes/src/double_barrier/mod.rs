@@ -17,7 +17,6 @@ use std::time::Duration;
 use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, IntoPath, Rendezvous, ZnodePath};
 
 pub use self::inside::Inside;
-pub(crate) use self::inside::MemberHold;
 pub use self::inspect::DoubleBarrierInspection;
 
 /// The longest id: an inspection reads as many bytes of a node.

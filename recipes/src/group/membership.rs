@@ -1,7 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
-use lockkeeper_core::{Error, Presence, PresenceState, PresenceWatch, WholePath, ZnodePath};
+use lockkeeper_core::{Error, Presence, PresenceState, PresenceWatch, ZnodePath};
 
 /// A membership of a [`Group`](crate::Group), which outlives sessions: a
 /// [`Registration`](crate::Registration) below the path of the group. A drop leaves in the background.
@@ -25,11 +25,6 @@ impl Membership {
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.presence.path()
-    }
-
-    /// For errors.
-    pub(crate) fn whole_path(&self) -> WholePath {
-        self.presence.whole_path()
     }
 
     /// Whether the node exists, as far as is known. Sends nothing.

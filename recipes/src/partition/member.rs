@@ -1,7 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, Deadline, Error, Phase, PresenceState, PresenceWatch, WholePath};
+use lockkeeper_core::{ConfigError, Deadline, Error, Phase, PresenceState, PresenceWatch};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::item::AssignedItem;
@@ -148,13 +148,8 @@ impl PartitionMember {
         }
     }
 
-    /// For errors.
-    pub(crate) fn whole_path(&self) -> WholePath {
-        self.partition.manager().whole_path(self.partition.path())
-    }
-
     fn timeout(&self, phase: String, limit: Deadline) -> Error {
-        let path = self.whole_path();
+        let path = self.partition.manager().whole_path(self.partition.path());
         Error::Timeout { phase: Phase::Recipe(phase.into()), path, waited: limit.waited() }
     }
 }

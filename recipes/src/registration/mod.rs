@@ -6,8 +6,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConnectionManager, Error, IntoPath, OnDeletion, Presence, PresenceState, PresenceWatch, WholePath,
-    ZnodePath,
+    ConnectionManager, Error, IntoPath, OnDeletion, Presence, PresenceState, PresenceWatch, ZnodePath,
 };
 
 /// An ephemeral node of this process, which outlives sessions: the counterpart of Curator's
@@ -103,11 +102,6 @@ impl Registration {
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.presence.path()
-    }
-
-    /// For errors.
-    pub(crate) fn whole_path(&self) -> WholePath {
-        self.presence.whole_path()
     }
 
     /// Whether the node exists, as far as is known. Sends nothing.

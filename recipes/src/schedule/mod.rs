@@ -34,7 +34,6 @@ pub use self::error::ScheduleError;
 pub use self::inspect::ScheduleInspection;
 pub use self::record::SlotRecord;
 pub use self::slot::Slot;
-pub(crate) use self::slot::SlotHold;
 pub use self::slots::Missed;
 use self::slots::Slots;
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use lockkeeper_core::{
     ConnectionManager, DecodeFailure, Error, IntoPath, Snapshot, ViewBounds, ViewChanges, ViewPoint,
-    ViewScope, ViewState, WholePath, ZnodePath,
+    ViewScope, ViewState, ZnodePath,
 };
 
 pub use self::children_view::{ChildrenView, OneLevel};
@@ -70,11 +70,6 @@ impl<S, T> View<S, T> {
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         self.view.path()
-    }
-
-    /// For errors.
-    pub(crate) fn whole_path(&self) -> WholePath {
-        self.view.whole_path()
     }
 
     /// The latest snapshot. Takes no lock, and sends nothing.

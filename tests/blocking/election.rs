@@ -1,14 +1,13 @@
-//! What a fleet does once: terms of leaders, slots of a schedule, the value of a cell.
+//! Leaders and candidates, for threads.
 
 use std::ops::ControlFlow;
-use std::thread;
 use std::time::Duration;
 
-use lockkeeper::blocking::{Election, OnceCell, Schedule};
-use lockkeeper::{CandidateState, Error, HoldEvent, InitError};
+use lockkeeper::blocking::Election;
+use lockkeeper::{CandidateState, Error, HoldEvent};
 use lockkeeper_tests::Timing;
 
-use crate::support::{connect, contenders, server, until};
+use crate::support::{connect, contenders, server};
 
 #[test]
 fn a_thread_leads_in_terms_and_another_one_observes() {
@@ -67,58 +66,4 @@ fn a_thread_receives_the_events_of_a_leadership() {
     leadership.resign().unwrap();
     assert_eq!(events.next_timeout(Timing::event()).unwrap(), Some(HoldEvent::Released { path }));
     assert!(!election.is_led_here());
-}
-
-#[test]
-fn threads_of_several_managers_do_each_slot_once() {
-    let server = server();
-    let interval = Duration::from_millis(10);
-    let schedules = [connect(&server), connect(&server)]
-        .map(|manager| Schedule::new(&manager, "/schedule", interval).unwrap());
-    let mut slots = thread::scope(|threads| {
-        let work = |schedule: &Schedule| {
-            let mut slots = Vec::new();
-            for _ in 0..5 {
-                let slot = schedule.due_timeout(Timing::event()).unwrap();
-                slot.check().unwrap();
-                slots.push(slot.begins());
-                slot.done("by a thread").unwrap();
-            }
-            slots
-        };
-        let threads = schedules.each_ref().map(|schedule| threads.spawn(move || work(schedule)));
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
-    });
-    slots.sort();
-    assert!(slots.len() == 10 && slots.is_sorted_by(|earlier, later| earlier < later), "{slots:?}");
-    assert_eq!(schedules[0].interval(), interval);
-    let seen = schedules[0].inspect().unwrap();
-    assert_eq!(seen.last().map(|last| last.slot()), slots.last().copied());
-    assert_eq!(seen.queue().contenders(), []);
-}
-
-#[test]
-fn threads_initialise_a_cell_once() {
-    let server = server();
-    let managers = [connect(&server), connect(&server)];
-    let cells = managers.each_ref().map(|manager| OnceCell::new(manager, "/cell").unwrap());
-    let failed = cells[0].get_or_try_init(|| Err::<Vec<u8>, _>("no disk")).unwrap_err();
-    assert!(matches!(failed, InitError::Failed("no disk")), "{failed}");
-    assert_eq!(cells[0].get().unwrap(), None);
-    let values = thread::scope(|threads| {
-        let threads: Vec<_> = (0..6)
-            .map(|number| {
-                let cell = &cells[number % 2];
-                threads.spawn(move || cell.get_or_init(|| format!("by {number}").into_bytes()).unwrap())
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
-    });
-    assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
-    assert_eq!(cells[1].wait().unwrap(), values[0]);
-    // Their contenders are deleted in the background.
-    until("nobody initialises the cell", || contenders(&server, "/cell/locks") == 0);
-    assert_eq!(cells[1].inspect().unwrap().contenders(), []);
-    managers[1].shutdown().unwrap();
-    assert!(matches!(cells[1].get().unwrap_err(), Error::Closed));
 }
