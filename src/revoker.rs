@@ -1,5 +1,7 @@
 use std::fmt::{self, Display, Formatter};
 
+use tracing::{info, warn};
+
 use crate::error::{ConfigError, Error, Operation, Refusal};
 use crate::manager::ConnectionManager;
 use crate::queue::{ContenderInfo, Kind, NodeName, REVOKE, Role, read_node};
@@ -268,7 +270,11 @@ fn reached(
 ) -> Result<bool, Error> {
     match answer {
         Ok(()) => {
-            tracing::warn!(path, ?action, "revoked");
+            match action {
+                // Asking takes nothing away: members of a partition ask at each move of an item.
+                RevokeAction::Ask => info!(path, "a contender is asked to release"),
+                RevokeAction::Delete => warn!(path, "revoked"),
+            }
             Ok(true)
         }
         Err((_, WireError::Refused(Refusal::NoNode))) => Ok(false),

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use futures::Stream;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::error::{LossReason, Lost};
 use crate::session::OwnedNode;
@@ -169,7 +169,18 @@ pub(crate) struct HoldRegistration {
     /// Below the chroot.
     path: String,
     has_ended: AtomicBool,
+    loss_report: Mutex<LossReport>,
     timer: HoldTimer,
+}
+
+/// When a loss is logged and counted.
+#[derive(Debug)]
+enum LossReport {
+    AtOnce,
+    /// The hold is a step of an acquire: once it is granted to a caller, if it ever is.
+    Deferred,
+    /// The loss of such a hold.
+    Pending(Lost),
 }
 
 impl HoldRegistration {
@@ -192,6 +203,7 @@ impl HoldRegistration {
             nodes: nodes.iter().map(|node| Arc::downgrade(node)).collect(),
             path: path.to_owned(),
             has_ended: AtomicBool::new(false),
+            loss_report: Mutex::new(LossReport::AtOnce),
             timer,
         });
         registry.held.fetch_add(1, Ordering::AcqRel);
@@ -223,11 +235,44 @@ impl HoldRegistration {
         &self.timer
     }
 
-    fn lose(&self, Lost { path: whole, reason }: &Lost) {
-        if self.begin_end() {
-            warn!(path = %whole, %reason, "hold lost");
-            self.end(Some(*reason), &HoldEvent::Lost { path: self.path.clone(), reason: *reason });
+    /// From now on a loss is neither logged as one nor counted, until it is [reported](Self::report_loss).
+    pub(crate) fn defer_loss_report(&self) {
+        let mut report = self.loss_report.lock();
+        if matches!(*report, LossReport::AtOnce) {
+            *report = LossReport::Deferred;
         }
+    }
+
+    /// Reports a loss since [`defer_loss_report`](Self::defer_loss_report), and each one from now on.
+    pub(crate) fn report_loss(&self) {
+        let earlier = std::mem::replace(&mut *self.loss_report.lock(), LossReport::AtOnce);
+        if let LossReport::Pending(lost) = earlier {
+            self.report(&lost);
+        }
+    }
+
+    fn report(&self, Lost { path: whole, reason }: &Lost) {
+        warn!(path = %whole, %reason, "hold lost");
+        metrics::lost(self.timer.recipe(), *reason);
+    }
+
+    fn lose(&self, lost: &Lost) {
+        if !self.begin_end() {
+            return;
+        }
+        let is_deferred = {
+            let mut report = self.loss_report.lock();
+            let is_deferred = !matches!(*report, LossReport::AtOnce);
+            if is_deferred {
+                *report = LossReport::Pending(lost.clone());
+            }
+            is_deferred
+        };
+        match is_deferred {
+            true => debug!(path = %lost.path, reason = %lost.reason, "a hold was lost during its acquire"),
+            false => self.report(lost),
+        }
+        self.end(Some(lost.reason), &HoldEvent::Lost { path: self.path.clone(), reason: lost.reason });
     }
 
     /// Returns whether this is the first end of the hold.

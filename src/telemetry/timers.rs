@@ -201,10 +201,7 @@ impl HoldTimer {
 
     pub(crate) fn end(&self, lost: Option<LossReason>) {
         let outcome = match lost {
-            Some(reason) => {
-                metrics::lost(self.recipe, reason);
-                "lost"
-            }
+            Some(_) => "lost",
             None => self.ending.get().copied().unwrap_or("dropped"),
         };
         metrics::held(self.recipe, -1.0);

@@ -51,6 +51,8 @@ impl RateLimiter {
         asked: u32,
         wait: Option<Deadline>,
     ) -> Result<Admission, NotAdmitted> {
+        // The acquire queues again after a loss of its turn.
+        hold.defer_loss_report();
         tokio::select! {
             biased;
             // Polled first at each step. A start that is recorded meanwhile counts, and admits no caller.

@@ -31,6 +31,8 @@ impl From<Error> for NotDue {
 impl Schedule {
     /// Waits at the head of the queue for a slot. Waits for its begin only if there is a deadline.
     pub(super) async fn until_due(&self, hold: Hold, wait: Option<Deadline>) -> Result<Slot, NotDue> {
+        // Until there is a slot, the call queues again after a loss.
+        hold.defer_loss_report();
         tokio::select! {
             biased;
             // Polled first at each step.

@@ -27,6 +27,7 @@ pub struct SlotHold {
 
 impl Slot {
     pub(super) fn new(hold: SlotHold) -> Self {
+        hold.hold.report_loss();
         Self::of(hold)
     }
 

@@ -47,6 +47,8 @@ impl Semaphore {
         asked: u32,
         deadline: Deadline,
     ) -> Result<Lease, NotTaken> {
+        // The acquire queues again after a loss of its turn.
+        slot.iter().for_each(Hold::defer_loss_report);
         let mut acquire = PermitAcquire { semaphore: self, slot, asked };
         tokio::select! {
             biased;
@@ -63,6 +65,7 @@ impl Semaphore {
         asked: u32,
         deadline: Deadline,
     ) -> Result<Result<Lease, Phase>, NotTaken> {
+        hold.defer_loss_report();
         let mut slot = Some(hold);
         let mut acquire = PermitAcquire { semaphore: self, slot: &mut slot, asked };
         tokio::select! {

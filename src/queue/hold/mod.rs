@@ -80,6 +80,21 @@ impl Hold {
         self.registration.timer().ends_by("dropped");
     }
 
+    /// From now on a loss of this hold is logged at debug only, and not counted in
+    /// [`LOST_TOTAL`](crate::metrics::LOST_TOTAL), until [`report_loss`](Self::report_loss).
+    ///
+    /// For recipe authors: while a hold is a step of an acquire, such as the turn to take permits, it
+    /// protects no work, and the acquire queues again after its loss. So nobody has to look.
+    pub fn defer_loss_report(&self) {
+        self.registration.defer_loss_report();
+    }
+
+    /// Ends [`defer_loss_report`](Self::defer_loss_report): the hold is the caller's now. A loss in between
+    /// is reported at once.
+    pub fn report_loss(&self) {
+        self.registration.report_loss();
+    }
+
     /// Opens the span that lasts as long as the hold, inside the caller's current span.
     pub(super) fn start_span(&self, waited: Option<Duration>) {
         let timer = self.registration.timer();
