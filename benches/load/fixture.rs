@@ -59,8 +59,11 @@ impl<'a> Fixture<'a> {
     }
 }
 
+/// The longest tick of the servers that are measured.
+const TICK: Duration = Duration::from_secs(2);
+
 fn builder(arguments: &Arguments) -> Outcome<ConnectionManagerBuilder> {
-    let builder = ConnectionManager::builder(arguments.servers());
+    let builder = ConnectionManager::builder(arguments.servers()).tick_time(TICK);
     Ok(builder.session_timeout(arguments.seconds("timeout")?))
 }
 

@@ -63,7 +63,7 @@ pub(crate) struct ConnectionOptions {
     #[arg(long, global = true, value_name = "TIME", value_parser = span::parse)]
     connect_timeout: Option<Duration>,
 
-    /// The tickTime of the servers, or more [default: 2s]
+    /// The tickTime of the servers, or more [default: 3s]
     #[arg(long, global = true, value_name = "TIME", env = "LOCKKEEPER_TICK_TIME", value_parser = span::parse)]
     tick_time: Option<Duration>,
 
@@ -192,9 +192,9 @@ impl ConnectionOptions {
         self.session_timeout.unwrap_or(Duration::from_secs(20))
     }
 
-    /// The servers' `tickTime`, as the client has it. Default: the library's, 2 s.
+    /// The servers' `tickTime`, as the client has it. Default: the library's, 3 s.
     pub(crate) fn tick_time(&self) -> Duration {
-        self.tick_time.unwrap_or(Duration::from_secs(2))
+        self.tick_time.unwrap_or(Duration::from_secs(3))
     }
 
     /// The connect string.

@@ -43,6 +43,10 @@ pub enum LossReason {
     /// The manager was shut down.
     #[error("the connection manager was shut down")]
     Closed,
+    /// The manager was not shut down, and its task has ended: with the runtime on which the manager was
+    /// connected, or by a panic. The session, and its nodes, exist until the session timeout has passed.
+    #[error("the runtime of the connection manager ended without a shutdown")]
+    RuntimeEnded,
     /// The servers no longer accept the credentials.
     #[error("the servers refused the credentials")]
     AuthFailed,

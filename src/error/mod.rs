@@ -77,11 +77,11 @@ pub enum Error {
     /// The manager was shut down.
     #[error("the connection manager is shut down; connect a new one")]
     Closed,
-    /// The runtime on which a view or a registration works in the background has ended, and the manager is
-    /// not shut down.
-    #[error("the runtime that served {path} has ended; make the view or the registration anew")]
+    /// The runtime on which the manager, a view or a registration works in the background has ended, and the
+    /// manager was not shut down.
+    #[error("the runtime that served {path} has ended; make the manager, view or registration of it anew")]
     RuntimeEnded {
-        /// The path of the view or the registration.
+        /// The path of the lock, the node, the view or the registration.
         path: WholePath,
     },
     /// The hold that the operation rested on is lost. What was done under it so far is not known from this
@@ -224,10 +224,10 @@ impl Error {
         Self::Unknown { operation, path: path.into(), cause: cause.to_string() }
     }
 
-    /// Whether the manager was shut down.
+    /// Whether the manager was shut down, or the runtime has ended that the call needs.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        matches!(self, Self::Closed)
+        matches!(self, Self::Closed | Self::RuntimeEnded { .. })
     }
 }
 

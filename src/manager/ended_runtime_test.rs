@@ -1,10 +1,10 @@
-//! A runtime ends on which views and registrations of a manager run, and not the manager itself.
+//! A runtime ends on which a manager runs, or views and registrations of it.
 
 use lockkeeper_testserver::{Fault, TestServer, When};
 use tokio::runtime::Builder;
 use tokio::task::spawn_blocking;
 
-use super::ConnectionManager;
+use super::{ConnectionManager, State};
 use crate::error::Error;
 use crate::presence::{OnDeletion, Presence};
 use crate::time::deadline::Deadline;
@@ -48,6 +48,20 @@ async fn a_view_and_a_presence_report_that_their_runtime_has_ended_and_not_a_shu
     manager.shutdown().await.unwrap();
     assert!(matches!(view.ready().await, Err(Error::Closed)));
     assert!(matches!(presence.registered().await, Err(Error::Closed)));
+}
+
+#[tokio::test]
+async fn a_manager_whose_runtime_has_ended_says_so_and_not_that_it_was_shut_down() {
+    let server = TestServer::start().await.unwrap();
+    let servers = server.connect_string();
+    let connecting = async move { ConnectionManager::connect(&servers).await.unwrap() };
+    let manager = on_another_runtime(connecting).await;
+    assert_eq!(manager.state(), State::Closed);
+    for _ in 0..2 {
+        assert!(matches!(manager.znodes().read("/").await, Err(Error::RuntimeEnded { .. })));
+        assert!(matches!(manager.view_session(), Err(Error::RuntimeEnded { .. })));
+        assert!(matches!(manager.shutdown().await, Err(Error::RuntimeEnded { .. })));
+    }
 }
 
 #[tokio::test]

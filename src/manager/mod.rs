@@ -4,6 +4,7 @@ mod builder;
 mod diagnosis;
 #[cfg(test)]
 mod ended_runtime_test;
+mod granted_timeout;
 mod health;
 mod holds;
 mod pool;
@@ -43,8 +44,16 @@ use crate::znode::whole_path::WholePath;
 /// deletes abandoned nodes.
 ///
 /// Cheap to clone; clones share one session. Each recipe and guard has a clone. When the last clone is
-/// dropped, the session is closed, and the server deletes its nodes. [`shutdown`](Self::shutdown) closes the
-/// session and waits for the server's confirmation.
+/// dropped, the session is closed in the background, and the server deletes its nodes.
+/// [`shutdown`](Self::shutdown) closes the session and waits for the server's confirmation.
+///
+/// **Await [`shutdown`](Self::shutdown) before `main` returns or the process exits.** What happens in the
+/// background, as the delete of a dropped guard, needs the runtime on which the manager was connected. If
+/// that runtime ends, or the process, requests that it has not sent are lost: then a lock whose guard was
+/// dropped may be held until the servers expire the session. Calls and guards report
+/// [`Error::RuntimeEnded`](crate::Error::RuntimeEnded) and
+/// [`LossReason::RuntimeEnded`](crate::LossReason::RuntimeEnded) if the runtime ends and the manager is used
+/// on another one.
 ///
 /// An ensemble may restart at any time. The manager reconnects until it is shut down: within the session if
 /// the session still exists, otherwise with a new one. Each guard reports its loss. A wait for a lock
@@ -306,8 +315,16 @@ impl ConnectionManager {
     /// The error of a task at `path` that has ended: with the manager, or with the runtime that it ran on.
     pub(crate) fn ended_task(&self, path: WholePath) -> Error {
         match self.0.shared.closing.is_cancelled() {
-            true => Error::Closed,
+            true => self.closed_error(path),
             false => Error::RuntimeEnded { path },
+        }
+    }
+
+    /// The error of a call at `path` after the end of the manager.
+    pub(crate) fn closed_error(&self, path: WholePath) -> Error {
+        match self.0.shared.publisher.has_runtime_ended() {
+            true => Error::RuntimeEnded { path },
+            false => Error::Closed,
         }
     }
 
@@ -333,7 +350,7 @@ impl ConnectionManager {
         let ManagerInner { publisher, closing, .. } = &*self.0.shared;
         let now = publisher.snapshot();
         if is_usable(&now) && !closing.is_cancelled() {
-            return now.session.ok_or(Error::Closed);
+            return now.session.ok_or_else(|| self.closed_error(path.into()));
         }
         // Boxed because it is seldom needed, and would enlarge the future of every acquire.
         Box::pin(self.next_session(deadline, path)).await
@@ -343,14 +360,14 @@ impl ConnectionManager {
         let ManagerInner { publisher, closing, .. } = &*self.0.shared;
         let found = tokio::select! {
             biased;
-            () = closing.cancelled() => return Err(Error::Closed),
+            () = closing.cancelled() => return Err(self.closed_error(path.into())),
             found = publisher.wait_for(is_usable) => found.session,
             () = deadline.passed() => {
                 let (path, waited) = (path.into(), deadline.waited());
                 return Err(Error::Timeout { phase: Phase::Connecting, path, waited });
             }
         };
-        found.ok_or(Error::Closed)
+        found.ok_or_else(|| self.closed_error(path.into()))
     }
 }
 

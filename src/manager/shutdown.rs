@@ -23,7 +23,8 @@ impl ConnectionManager {
     /// # Errors
     ///
     /// [`Error::Timeout`] when no server confirms the close within the session timeout, or when the last
-    /// session was lost just before. The nodes are deleted with their session, at the latest a session
+    /// session was lost just before. [`Error::RuntimeEnded`] when the runtime ended before the session was
+    /// closed. The nodes are deleted with their session, at the latest a session
     /// timeout and a tick from now.
     ///
     /// # Cancel safety
@@ -129,6 +130,9 @@ impl ConnectionManager {
         };
         if is_closed {
             return Ok(());
+        }
+        if shared.publisher.has_runtime_ended() {
+            return Err(self.closed_error(shared.settings.servers.as_str().into()));
         }
         Err(Error::Timeout {
             phase: Phase::Answer,

@@ -1,6 +1,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use futures::Stream;
@@ -11,7 +12,7 @@ use tracing::{field, info, warn};
 use super::holds::HoldRegistry;
 use crate::environment::Environment;
 use crate::error::LossReason;
-use crate::session::{Epoch, Session};
+use crate::session::{Epoch, Session, SessionPurpose, SessionSettings};
 use crate::telemetry::metrics;
 use crate::time::boot::BootInstant;
 
@@ -89,6 +90,9 @@ pub(crate) struct StatePublisher {
     changed: Notify,
     log: Mutex<Log>,
     environment: Arc<dyn Environment>,
+    purpose: SessionPurpose,
+    /// Whether the task of the manager ended without a shutdown.
+    runtime_ended: AtomicBool,
     holds: Arc<HoldRegistry>,
 }
 
@@ -107,13 +111,16 @@ struct Log {
 }
 
 impl StatePublisher {
-    pub(crate) fn new(environment: Arc<dyn Environment>, holds: Arc<HoldRegistry>) -> Arc<Self> {
+    pub(crate) fn new(settings: &SessionSettings, holds: Arc<HoldRegistry>) -> Arc<Self> {
+        let (environment, purpose) = (Arc::clone(&settings.environment), settings.purpose);
         metrics::manager_started();
         // Until it is connected for the first time.
         metrics::disconnected(1.0);
         let latest =
             Mutex::new(StateSnapshot { state: State::Connecting, session: None, since: environment.now() });
-        Arc::new(Self { latest, changed: Notify::new(), log: Mutex::new(Log::default()), environment, holds })
+        let (changed, log) = (Notify::new(), Mutex::new(Log::default()));
+        let runtime_ended = AtomicBool::new(false);
+        Arc::new(Self { latest, changed, log, environment, purpose, runtime_ended, holds })
     }
 
     /// Waits for a state that `will_do` accepts.
@@ -151,6 +158,16 @@ impl StatePublisher {
         Transitions { receiver }
     }
 
+    /// Whether the task of the manager ended without a shutdown: with its runtime, or by a panic.
+    pub(crate) fn has_runtime_ended(&self) -> bool {
+        self.runtime_ended.load(Ordering::Acquire)
+    }
+
+    /// Records that, before the state becomes [`State::Closed`].
+    pub(crate) fn set_runtime_ended(&self) {
+        self.runtime_ended.store(true, Ordering::Release);
+    }
+
     /// Changes the state. The present state is no change.
     pub(crate) fn enter(&self, state: State, session: Option<Session>) {
         let mut log = self.log.lock();
@@ -170,39 +187,45 @@ impl StatePublisher {
             log.subscribers.clear();
         }
         self.changed.notify_waiters();
-        report(transition, &former, self.holds.held());
+        self.report(transition, &former);
     }
 }
 
-/// Logs and counts a change.
-fn report(transition: Transition, former: &StateSnapshot, held: u32) {
-    let Transition { number, state, at } = transition;
-    let session = former.session.as_ref().map(|session| field::display(format!("{:#x}", session.id())));
-    let lasted = at.since(former.since);
-    metrics::connected(change(is_connected, former.state, state));
-    metrics::disconnected(change(is_disconnected, former.state, state));
-    match state {
-        State::Connecting => info!(number, "connecting: a new session is being opened"),
-        State::Connected(epoch) => {
-            let is_back = former.state == State::Suspended(epoch);
-            if is_back {
-                metrics::reconnected();
+impl StatePublisher {
+    /// Logs and counts a change.
+    fn report(&self, transition: Transition, former: &StateSnapshot) {
+        let (Transition { number, state, at }, purpose) = (transition, self.purpose);
+        let session = former.session.as_ref().map(|session| field::display(format!("{:#x}", session.id())));
+        let lasted = at.since(former.since);
+        metrics::connected(change(is_connected, former.state, state));
+        metrics::disconnected(change(is_disconnected, former.state, state));
+        match state {
+            State::Connecting => info!(number, %purpose, "connecting: a new session is being opened"),
+            State::Connected(epoch) => {
+                let is_back = former.state == State::Suspended(epoch);
+                if is_back {
+                    metrics::reconnected();
+                }
+                let reason = if is_back { "the link is up again" } else { "a session was opened" };
+                info!(number, %purpose, epoch = epoch.as_u64(), reason, after = ?lasted, "connected");
             }
-            let reason = if is_back { "the link is up again" } else { "a session was opened" };
-            info!(number, epoch = epoch.as_u64(), reason, after = ?lasted, "connected");
+            State::Suspended(epoch) => {
+                let reason = "the link is down";
+                let lease = former.session.as_ref().map(|session| session.lease_valid_until().since(at));
+                let lease_left = lease.map(field::debug);
+                let (epoch, held, after) = (epoch.as_u64(), self.holds.held(), field::debug(lasted));
+                info!(number, %purpose, epoch, session, held, lease_left, reason, after, "suspended");
+            }
+            State::Lost(epoch, reason) => {
+                metrics::session_expired(reason);
+                let epoch = epoch.as_u64();
+                warn!(number, %purpose, epoch, session, %reason, after = ?lasted, "session lost");
+            }
+            State::Closed => {
+                let reason = if self.has_runtime_ended() { "its runtime ended" } else { "shut down" };
+                info!(number, %purpose, session, reason, after = ?lasted, "closed");
+            }
         }
-        State::Suspended(epoch) => {
-            let reason = "the link is down";
-            let lease = former.session.as_ref().map(|session| session.lease_valid_until().since(at));
-            let lease_left = lease.map(field::debug);
-            let epoch = epoch.as_u64();
-            info!(number, epoch, session, held, lease_left, reason, after = ?lasted, "suspended");
-        }
-        State::Lost(epoch, reason) => {
-            metrics::session_expired(reason);
-            warn!(number, epoch = epoch.as_u64(), session, %reason, after = ?lasted, "session lost");
-        }
-        State::Closed => info!(number, session, reason = "shut down", after = ?lasted, "closed"),
     }
 }
 
@@ -222,12 +245,29 @@ fn change(is: fn(State) -> bool, former: State, state: State) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::config::lease_renewal::LeaseRenewal;
+    use crate::config::retry::RetryPolicy;
     use crate::environment::ThisMachine;
+
+    fn settings() -> SessionSettings {
+        SessionSettings {
+            operation_timeout: Duration::from_secs(1),
+            retry: RetryPolicy::default(),
+            tick: Duration::from_secs(1),
+            token_generation: 0,
+            lease_keep_alive: Duration::ZERO,
+            lease_renewal: LeaseRenewal::default(),
+            environment: Arc::new(ThisMachine),
+            purpose: SessionPurpose::Locks,
+        }
+    }
 
     #[tokio::test]
     async fn every_change_is_numbered_without_a_gap() {
-        let publisher = StatePublisher::new(Arc::new(ThisMachine), Arc::default());
+        let publisher = StatePublisher::new(&settings(), Arc::default());
         let mut transitions = publisher.subscribe();
         let first = Epoch(1);
         let states = [

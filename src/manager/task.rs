@@ -9,9 +9,9 @@ use tracing::{debug, info, warn};
 
 use super::diagnosis::Diagnosis;
 use super::state::State;
-use super::{ManagerInner, Settings};
+use super::{ManagerInner, Settings, granted_timeout};
 use crate::config::retry::RetryPauses;
-use crate::error::{ConfigError, ConnectError, LossReason};
+use crate::error::{ConnectError, LossReason};
 use crate::session::janitor::Janitor;
 use crate::session::{ClosingNodes, Epoch, Session};
 use crate::time::deadline::Deadline;
@@ -23,7 +23,7 @@ pub(super) async fn start(shared: Arc<ManagerInner>, connect_deadline: Duration)
     spawn(&shared, |task| async move { task.run_from_first(first, connect_deadline).await });
     match opened.await {
         Ok(result) => result,
-        Err(_) => Err(timeout(&shared, Duration::ZERO, "the runtime shut down")),
+        Err(_) => Err(timeout(&shared, Duration::ZERO, "the runtime ended")),
     }
 }
 
@@ -49,28 +49,47 @@ where
     let run = run(task);
     let environment = Arc::clone(&shared.settings.session.environment);
     environment.spawn(Box::pin(async move {
-        let _closes_on_drop = CloseOnDrop(shared);
+        let mut closes_on_drop = CloseOnDrop { shared, is_done: false };
         tokio::select! {
             biased;
             () = run => {}
             () = jobs.run() => {}
         }
+        closes_on_drop.is_done = true;
     }));
 }
 
 /// Closes the manager even if the task is aborted, by the end of its runtime or by a panic: holds are lost,
 /// waiters are notified, and no call waits for a task that does not exist.
-struct CloseOnDrop(Arc<ManagerInner>);
+struct CloseOnDrop {
+    shared: Arc<ManagerInner>,
+    /// Whether the task has run to its end.
+    is_done: bool,
+}
 
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        let session = self.0.publisher.session();
-        self.0.publisher.enter(State::Closed, None);
-        if let Some(session) = session {
-            session.end(LossReason::Closed);
+        let ManagerInner { publisher, settings, closing, closed, .. } = &*self.shared;
+        let session = publisher.session();
+        let mut reason = LossReason::Closed;
+        if !self.is_done {
+            let purpose = settings.session.purpose;
+            warn!(
+                %purpose,
+                "the runtime ended before the session was closed: its nodes exist until its timeout"
+            );
+            // Of a manager that is being shut down, the shutdown is the reason.
+            if !closing.is_cancelled() {
+                publisher.set_runtime_ended();
+                reason = LossReason::RuntimeEnded;
+            }
         }
-        self.0.closing.cancel();
-        self.0.closed.cancel();
+        publisher.enter(State::Closed, None);
+        if let Some(session) = session {
+            session.end(reason);
+        }
+        closing.cancel();
+        closed.cancel();
     }
 }
 
@@ -144,7 +163,7 @@ impl ManagerTask {
             };
             match opened {
                 Ok(session) => {
-                    self.check_granted_timeout(&session)?;
+                    granted_timeout::check(&self.shared.settings, &session)?;
                     self.check_chroot(&session, deadline).await?;
                     return Ok(session);
                 }
@@ -175,7 +194,10 @@ impl ManagerTask {
                 tokio::time::sleep(pauses.next()).await;
                 match self.open(epoch).await {
                     Ok(session) => return session,
-                    Err(error) => info!(%error, %epoch, "no session yet; trying again"),
+                    Err(error) => {
+                        let purpose = self.shared.settings.session.purpose;
+                        info!(%purpose, %error, %epoch, "no session yet; trying again");
+                    }
                 }
             }
         };
@@ -195,25 +217,11 @@ impl ManagerTask {
         );
         info!(
             %epoch, session = format_args!("{:#x}", session.id()), timeout = ?session.timeout(),
-            "session opened"
+            purpose = %self.shared.settings.session.purpose, "session opened"
         );
+        granted_timeout::warn_of_tick(&self.shared.settings, session.timeout());
         self.shared.publisher.enter(State::Connected(epoch), Some(session.clone()));
         Ok(session)
-    }
-
-    /// A session shorter than two ticks could never be confirmed. Servers grant at least two ticks, so the
-    /// configured tick is wrong.
-    fn check_granted_timeout(&self, session: &Session) -> Result<(), ConnectError> {
-        let tick = self.shared.settings.session.tick;
-        if session.timeout() >= tick * 2 {
-            return Ok(());
-        }
-        session.end(LossReason::Closed);
-        Err(ConnectError::Config(ConfigError::Setting {
-            name: "tick_time",
-            value: format!("{tick:?}, and the servers granted a session timeout of {:?}", session.timeout()),
-            advice: "servers grant at least two ticks; set tick_time to what they have",
-        }))
     }
 
     /// A chroot that does not exist is created by the first use of it, so a misspelt one shows no error.

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::state::StatePublisher;
 use super::{ConnectionManager, Handle, ManagerInner, Settings, task};
 use crate::error::{ConfigError, Error};
-use crate::session::SessionSettings;
 use crate::session::janitor::Pending;
+use crate::session::{SessionPurpose, SessionSettings};
 
 impl ConnectionManager {
     /// The manager of the session that all views of this manager share. The first view opens it on its
@@ -25,7 +25,7 @@ impl ConnectionManager {
         }
         let shared = &self.0.shared;
         if shared.closing.is_cancelled() {
-            return Err(Error::Closed);
+            return Err(self.closed_error("/".into()));
         }
         let mut views = shared.views.lock();
         // The task has ended if the runtime of the view that opened the session has.
@@ -64,6 +64,7 @@ impl ManagerInner {
             lease_renewal: session.lease_renewal,
             node_bytes_max: session.node_bytes_max,
             environment: Arc::clone(&session.environment),
+            purpose: SessionPurpose::Views,
         };
         let settings = Settings {
             needs_chroot: *needs_chroot,
@@ -75,7 +76,7 @@ impl ManagerInner {
         };
         let holds = Arc::default();
         Arc::new(Self {
-            publisher: StatePublisher::new(Arc::clone(&settings.session.environment), Arc::clone(&holds)),
+            publisher: StatePublisher::new(&settings.session, Arc::clone(&holds)),
             settings,
             // A shutdown of the manager closes this session as well.
             draining: self.closing.child_token(),

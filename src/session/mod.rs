@@ -57,7 +57,7 @@ pub(crate) use self::origin::Origin;
 pub(crate) use self::owned_node::{OwnedNode, SharedWatch};
 use self::parker::Parker;
 pub(crate) use self::retry::Stop;
-pub(crate) use self::settings::SessionSettings;
+pub(crate) use self::settings::{SessionPurpose, SessionSettings};
 pub(crate) use self::table::SessionTable;
 pub(crate) use self::tree_watches::PathWatch;
 use self::tree_watches::TreeWatches;

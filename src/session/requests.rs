@@ -60,7 +60,7 @@ impl Session {
         } else if now.since(since) > self.timeout() * SILENT_TIMEOUTS_MAX {
             drop(silence);
             warn!(
-                epoch = self.0.epoch.0,
+                epoch = self.0.epoch.0, purpose = %self.settings().purpose,
                 "no answer for long on a connection that is up; giving the session up"
             );
             self.end(LossReason::LeaseRanOut);

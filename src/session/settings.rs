@@ -1,3 +1,4 @@
+use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,4 +19,23 @@ pub(crate) struct SessionSettings {
     /// The largest size of the paths of the ephemeral nodes of one session.
     pub(crate) node_bytes_max: usize,
     pub(crate) environment: Arc<dyn Environment>,
+    pub(crate) purpose: SessionPurpose,
+}
+
+/// What a session is for. Log lines about a session name it, in the field `purpose`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionPurpose {
+    /// Locks, and everything else that has nodes, reads or writes.
+    Locks,
+    /// The views of a manager: no hold rests on it.
+    Views,
+}
+
+impl Display for SessionPurpose {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Locks => "locks",
+            Self::Views => "views",
+        })
+    }
 }

@@ -47,7 +47,7 @@
 //!   `lost` and `refused`, and nothing was written; `unknown` (it may be committed); `timeout` (not
 //!   committed); `error`, `cancelled`.
 //! * `reason`: `session_expired`, `no_answer`, `session_replaced`, `lease_ran_out`, `node_deleted`,
-//!   `node_missing`, `closed`, `auth_failed`.
+//!   `node_missing`, `closed`, `runtime_ended`, `auth_failed`.
 
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ const SESSION_REASONS: [LossReason; 5] = [
 ];
 
 /// The reasons with which holds end.
-const HOLD_REASONS: [LossReason; 8] = [
+const HOLD_REASONS: [LossReason; 9] = [
     LossReason::SessionExpired,
     LossReason::NoAnswer,
     LossReason::SessionReplaced,
@@ -151,6 +151,7 @@ const HOLD_REASONS: [LossReason; 8] = [
     LossReason::NodeDeleted,
     LossReason::NodeMissing,
     LossReason::Closed,
+    LossReason::RuntimeEnded,
     LossReason::AuthFailed,
 ];
 
@@ -328,6 +329,7 @@ fn label(reason: LossReason) -> &'static str {
         LossReason::NodeDeleted => "node_deleted",
         LossReason::NodeMissing => "node_missing",
         LossReason::Closed => "closed",
+        LossReason::RuntimeEnded => "runtime_ended",
         LossReason::AuthFailed => "auth_failed",
     }
 }

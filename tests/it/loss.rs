@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{BootInstant, Epoch, LossReason, Mutex, ReleaseError, State};
+use lockkeeper::{BootInstant, Epoch, Error, LossReason, Mutex, ReleaseError, State};
 use lockkeeper_tests::{Direction, Ensemble, Proxies};
 
 use crate::support::{
@@ -217,9 +217,10 @@ fn the_end_of_the_managers_runtime_is_a_loss_that_wakes_its_holders() {
     });
     other.block_on(is_waiting).unwrap();
     drop(managers);
-    assert_eq!(other.block_on(holder).unwrap(), LossReason::Closed);
+    assert_eq!(other.block_on(holder).unwrap(), LossReason::RuntimeEnded);
     assert_eq!(manager.state(), State::Closed);
-    assert!(other.block_on(mutex.acquire()).unwrap_err().is_closed());
+    let acquired = other.block_on(mutex.acquire());
+    assert!(matches!(acquired, Err(Error::RuntimeEnded { .. })), "{acquired:?}");
 }
 
 #[tokio::test]

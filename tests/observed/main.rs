@@ -11,6 +11,7 @@ mod deadlocked;
 mod documented;
 mod ended;
 mod kept;
+mod levels;
 mod measured;
 mod recorded;
 mod seen;

@@ -16,8 +16,8 @@ use crate::environment::{Environment, ThisMachine};
 use crate::error::{ConfigError, ConnectError};
 use crate::manager::state::StatePublisher;
 use crate::manager::{ConnectionManager, Handle, ManagerInner, Settings, task};
-use crate::session::SessionSettings;
 use crate::session::janitor::Pending;
+use crate::session::{SessionPurpose, SessionSettings};
 use crate::wire::{Backend, ZooKeeper};
 use crate::znode::node_data;
 
@@ -71,7 +71,7 @@ impl ConnectionManagerBuilder {
         let closing = CancellationToken::new();
         let holds = Arc::default();
         let shared = Arc::new(ManagerInner {
-            publisher: StatePublisher::new(Arc::clone(&settings.session.environment), Arc::clone(&holds)),
+            publisher: StatePublisher::new(&settings.session, Arc::clone(&holds)),
             settings,
             draining: CancellationToken::new(),
             closing: closing.clone(),
@@ -161,6 +161,7 @@ impl ConnectionManagerBuilder {
             lease_renewal: self.lease_renewal,
             node_bytes_max: self.node_bytes_max,
             environment,
+            purpose: SessionPurpose::Locks,
         };
         Settings {
             chroot: servers.chroot().clone(),
@@ -208,6 +209,12 @@ mod tests {
 
     fn refusal(builder: ConnectionManagerBuilder) -> String {
         builder.check().unwrap_err().to_string()
+    }
+
+    /// `ZooKeeperServer.DEFAULT_TICK_TIME`; the sample configuration has 2 s.
+    #[test]
+    fn the_default_tick_is_that_of_servers_without_a_setting() {
+        assert_eq!(ConnectionManagerBuilder::new("localhost:1").tick, Duration::from_secs(3));
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl ConnectionManagerBuilder {
             needs_chroot: false,
             operation_timeout: None,
             retry: RetryPolicy::default(),
-            tick: Duration::from_secs(2),
+            tick: Duration::from_secs(3),
             token_generation: 0,
             lease_keep_alive: Duration::from_secs(60),
             tcp_nodelay: true,
@@ -127,7 +127,8 @@ impl ConnectionManagerBuilder {
         self
     }
 
-    /// The ensemble's `tickTime`. Default 2 s, ZooKeeper's own default.
+    /// The ensemble's `tickTime`. Default 3 s, which servers have without a `tickTime` in their
+    /// configuration. ZooKeeper's sample configuration sets 2 s.
     ///
     /// Set it to at least the servers' value: a sign of life may wait for half a tick in a follower, and the
     /// lease clock takes this into account. With observers behind observer masters, set twice the tick time.
