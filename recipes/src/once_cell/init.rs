@@ -26,8 +26,8 @@ impl OnceCell {
     ///
     /// [`Error::Refused`] if the server refuses a node (access list, quota). [`Error::Config`] if the value
     /// does not fit into one request. [`Error::ConflictingKind`] if another kind of lock uses `<path>/locks`.
-    /// [`Error::Closed`] after a shutdown has begun. [`Error::Unknown`] instead of a refusal if a value of this
-    /// call may be stored. It waits for a connection without a limit of time.
+    /// [`Error::Closed`] after a shutdown has begun. [`Error::Unknown`] instead of a refusal if a value of
+    /// this call may be stored. It waits for a connection without a limit of time.
     ///
     /// # Session loss
     ///
