@@ -46,6 +46,8 @@ impl Znodes {
 
     /// A node's data and stat; `None` if the node does not exist.
     ///
+    /// Of many reads at the same time, as many are in flight as a server has memory for.
+    ///
     /// # Errors
     ///
     /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::NoAnswer`] (the connection broke)
@@ -53,7 +55,10 @@ impl Znodes {
     pub async fn read(&self, path: impl IntoPath) -> Result<Option<(Vec<u8>, Stat)>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::Read, full.as_str(), &error, deadline);
-        match read_in_sync(&session, || session.read(|wire| wire.data(full.as_str())), deadline).await {
+        let room = session.reserve_read(deadline).await.map_err(failed)?;
+        let answer = read_in_sync(&session, || session.read(|wire| wire.data(full.as_str())), deadline).await;
+        room.answered(answer.iter().map(|(data, _)| data.len()));
+        match answer {
             Ok(read) => Ok(Some(read)),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
             Err(error) => Err(failed(error)),

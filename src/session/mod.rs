@@ -27,6 +27,7 @@ mod owned_node;
 mod owned_node_test;
 mod owned_nodes;
 mod parker;
+mod read_window;
 mod requests;
 mod retry;
 mod settings;
@@ -56,6 +57,7 @@ use self::node_register::NodeRegister;
 pub(crate) use self::origin::Origin;
 pub(crate) use self::owned_node::{OwnedNode, SharedWatch};
 use self::parker::Parker;
+pub(crate) use self::read_window::{ReadRoom, ReadWindow};
 pub(crate) use self::retry::Stop;
 pub(crate) use self::settings::{SessionPurpose, SessionSettings};
 pub(crate) use self::table::SessionTable;
@@ -112,6 +114,7 @@ struct SessionInner {
     synced_on: AtomicU64,
     watch_budget: WatchBudget,
     node_bytes: NodeBytes,
+    read_window: ReadWindow,
     tree_watches: Arc<TreeWatches>,
     /// Since when the link is down, if it is.
     down_since: Mutex<Option<BootInstant>>,
@@ -155,6 +158,7 @@ impl Session {
             synced_on: AtomicU64::new(0),
             watch_budget: WatchBudget::default(),
             node_bytes,
+            read_window: ReadWindow::default(),
             tree_watches: Arc::default(),
             down_since: Mutex::new(None),
             silence: Mutex::new(None),

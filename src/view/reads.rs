@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::mirror::{Answer, Mirror, ReadRequest};
 use crate::error::Refusal;
-use crate::session::Session;
+use crate::session::{ReadRoom, ReadWindow, Session};
 use crate::time::deadline::Deadline;
 use crate::wire::{Data, Reply, Stat, Wire, WireError};
 use crate::znode::path::ZnodePath;
@@ -19,8 +19,6 @@ pub(super) type Sync = oneshot::Sender<()>;
 const REQUESTS_MAX: usize = 8;
 /// The nodes that one request reads.
 const BATCH_MAX: usize = 64;
-/// The data that one request reads, if the nodes have the average size of those that are known.
-const BATCH_BYTES: usize = 256 * 1024;
 
 /// What the answer to a request says.
 pub(super) enum ReadReply {
@@ -38,15 +36,22 @@ pub(super) struct ReadsInFlight<'a> {
     session: &'a Session,
     root: &'a ZnodePath,
     replies: FuturesOrdered<BoxFuture<'static, ReadReply>>,
+    window: ReadWindow,
+    /// Room that was waited for.
+    room: Option<ReadRoom>,
+    /// A read of data waits for room.
+    waits_for_room: bool,
 }
 
 impl<'a> ReadsInFlight<'a> {
     pub(super) fn new(session: &'a Session, root: &'a ZnodePath) -> Self {
-        Self { session, root, replies: FuturesOrdered::new() }
+        let window = session.read_window().for_other_nodes();
+        Self { session, root, replies: FuturesOrdered::new(), window, room: None, waits_for_room: false }
     }
 
+    /// Whether no request is in flight, and none waits for room.
     pub(super) fn is_empty(&self) -> bool {
-        self.replies.is_empty()
+        self.replies.is_empty() && !self.waits_for_room
     }
 
     /// The next answer. `None` if no request is in flight.
@@ -56,19 +61,29 @@ impl<'a> ReadsInFlight<'a> {
 
     /// Sends what the mirror needs, as far as there is room.
     pub(super) fn send<T>(&mut self, mirror: &mut Mirror<T>) {
+        self.waits_for_room = false;
         while self.replies.len() < REQUESTS_MAX {
-            let Some(first) = mirror.next_request(|_| true) else { return };
+            let room = self.room.take().or_else(|| self.window.try_reserve(self.window.batch(BATCH_MAX)));
+            let is_data = |next: &ReadRequest| matches!(next, ReadRequest::Data(_));
+            let first = mirror.next_request(|next| {
+                self.waits_for_room = room.is_none() && is_data(next);
+                !self.waits_for_room
+            });
+            let Some(first) = first else { return };
             match first {
                 ReadRequest::Data(path) => {
-                    let average = mirror.bytes() / mirror.nodes().len().max(1);
-                    let batch = (BATCH_BYTES / average.max(1)).clamp(1, BATCH_MAX);
+                    let reads = room.as_ref().map_or(1, ReadRoom::reads);
                     let mut requests = vec![ReadRequest::Data(path)];
-                    while requests.len() < batch
-                        && let Some(next) = mirror.next_request(|next| matches!(next, ReadRequest::Data(_)))
+                    while requests.len() < reads
+                        && let Some(next) = mirror.next_request(is_data)
                     {
                         requests.push(next);
                     }
-                    self.read_data(requests);
+                    let room = room.map(|mut room| {
+                        room.shrink_to(requests.len());
+                        room
+                    });
+                    self.read_data(requests, room);
                 }
                 ReadRequest::Stat(ref path) => {
                     let whole = self.whole(path);
@@ -81,6 +96,22 @@ impl<'a> ReadsInFlight<'a> {
                 }
             }
         }
+    }
+
+    /// Resolves when there is room for a read that waits for it.
+    pub(super) fn room(&self) -> impl Future<Output = ReadRoom> + use<> {
+        let window = self.waits_for_room.then(|| self.window.clone());
+        async move {
+            match window {
+                Some(window) => window.reserve().await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// The room that was waited for.
+    pub(super) fn set_room(&mut self, room: ReadRoom) {
+        self.room = Some(room);
     }
 
     /// Requests that the server catches up with the quorum, and reads the root behind that: the answer comes
@@ -103,12 +134,17 @@ impl<'a> ReadsInFlight<'a> {
         self.replies.push_back(reply.boxed());
     }
 
-    fn read_data(&mut self, mut requests: Vec<ReadRequest>) {
+    fn read_data(&mut self, mut requests: Vec<ReadRequest>, room: Option<ReadRoom>) {
+        let learn = |sizes: &[usize]| room.into_iter().for_each(|room| room.answered(sizes.iter().copied()));
         if requests.len() == 1
             && let Some(ReadRequest::Data(path)) = requests.first()
         {
             let (whole, request) = (self.whole(path), requests.remove(0));
-            return self.push(request, |wire| wire.data(&whole), data_answer);
+            let answer = |(data, stat): Data| {
+                learn(&[data.len()]);
+                data_answer((data, stat))
+            };
+            return self.push(request, |wire| wire.data(&whole), answer);
         }
         let paths: Vec<String> = requests.iter().map(|request| self.whole(request.path())).collect();
         let mut reply = self.session.read(|wire| wire.data_of_all(&paths));
@@ -121,6 +157,8 @@ impl<'a> ReadsInFlight<'a> {
                 }
                 Err(error) => return ReadReply::Failed(error),
             };
+            let sizes: Vec<usize> = results.iter().flatten().map(|(data, _)| data.len()).collect();
+            learn(&sizes);
             let mut answers = Vec::with_capacity(requests.len());
             for (request, result) in requests.into_iter().zip(results) {
                 match answer(&request, result.map_err(WireError::Refused), data_answer) {

@@ -183,6 +183,7 @@ impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
         loop {
             in_flight.send(&mut self.mirror);
             self.publish();
+            let room = in_flight.room();
             let polls = watch.is_none() && in_flight.is_empty();
             let event = match &mut watch {
                 Some(watch) => Either::Left(watch.next()),
@@ -202,6 +203,7 @@ impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
                         return stop;
                     }
                 }
+                room = room => in_flight.set_room(room),
                 Some(sync) = self.requested.recv() => {
                     let mut syncs = vec![sync];
                     syncs.extend(std::iter::from_fn(|| self.requested.try_recv().ok()));

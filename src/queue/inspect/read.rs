@@ -112,17 +112,15 @@ impl ContenderInfo {
     }
 }
 
-/// Requests all of the nodes at once. `None` for those that do not exist.
+/// Requests as many of the nodes at once as there is room for. `None` for those that do not exist.
 async fn read_nodes(
     session: &Session,
     paths: Vec<String>,
     deadline: Deadline,
 ) -> Result<Vec<Option<NodeContent>>, Error> {
-    // All requests are sent before the first reply is awaited.
-    let replies: Vec<_> = paths.iter().map(|path| session.read(|wire| wire.data(path))).collect();
-    let answers = replies.into_iter().zip(&paths).map(async |(mut reply, path)| {
+    let answers = paths.iter().map(async |path| {
         let failed = |error: WireError| Error::of_wire(Operation::Read, path, &error, deadline);
-        match session.await_reply(&mut reply, deadline).await {
+        match session.read_one_of_many(path, deadline).await {
             Ok((mut data, stat)) => {
                 data.truncate(DATA_BYTES_MAX);
                 Ok(Some((Some(data), stat)))

@@ -1,5 +1,7 @@
 //! The members, as others see them.
 
+use futures::future::join_all;
+
 use super::rule::{READY, Ready, is_in_round};
 use super::{Rendezvous, existing, of_stat};
 use crate::error::{Error, Operation, Refusal};
@@ -108,17 +110,14 @@ impl Rendezvous {
             existing(session.await_reply(&mut ready, deadline).await)?.map(|(_, stat)| of_stat(&stat));
         let mut members = Vec::with_capacity(names.len());
         for names in names.chunks(BATCH) {
-            let asked: Vec<_> = names
-                .iter()
-                .map(|name| (name, self.full.listed_child(name)))
-                .map(|(name, path)| {
-                    (name, session.read(|wire| wire.data(&path)), session.read(|wire| wire.exists(&path)))
-                })
-                .collect();
-            for (name, mut data, mut stat) in asked {
-                let data = session.await_reply(&mut data, deadline).await;
-                let stat = session.await_reply(&mut stat, deadline).await?;
-                let Some(stat) = stat else { continue };
+            let asked = names.iter().map(async |name| {
+                let path = self.full.listed_child(name);
+                let data = session.read_one_of_many(&path, deadline).await;
+                let mut stat = session.read(|wire| wire.exists(&path));
+                (name, data, session.await_reply(&mut stat, deadline).await)
+            });
+            for (name, data, stat) in join_all(asked).await {
+                let Some(stat) = stat? else { continue };
                 members.push(member(name, data, &stat, ready)?);
             }
         }

@@ -1,13 +1,15 @@
 //! Views that may not grow, and views that may not read.
 
 use lockkeeper::{
-    ANY_VERSION, ConnectionManager, Error, Exceeded, NodeView, Refusal, TreeView, ViewBounds, ViewError,
-    ViewState,
+    ANY_VERSION, ChildrenView, ConnectionManager, Error, Exceeded, Mutex, NodeView, Refusal, TreeView,
+    ViewBounds, ViewError, ViewState,
 };
+use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::witness::{Witness, copy_of, tree_of};
 use super::{ROOT, client, put, soon};
+use crate::limit::within;
 use crate::server_fixture::{SESSION, ServerFixture, builder};
 
 /// A client that looks again soon, as its session is short. Its calls wait for longer.
@@ -123,4 +125,60 @@ async fn more_events_than_the_bound_cause_a_comparison_and_lose_nothing() {
     server_fixture.server.inspect(|machine| assert_eq!(copy_of(&snapshot), tree_of(machine, ROOT, 9)));
     witness.read();
     assert_eq!(witness.copy(), &copy_of(&snapshot));
+}
+
+/// The nodes below the root whose data was asked for.
+fn asked(transcript: &Transcript) -> usize {
+    let is_read = |passed: &Passed| matches!(passed.subject, Subject::Request(Op::GetData | Op::MultiRead));
+    let passed = transcript.passed();
+    let paths = passed.iter().filter(|passed| is_read(passed)).flat_map(|passed| &passed.paths);
+    paths.filter(|path| path.starts_with("/large-")).filter(|path| path.matches('/').count() == 2).count()
+}
+
+#[tokio::test]
+async fn a_view_of_large_nodes_reads_few_at_a_time() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let large = "x".repeat(900_000);
+    for number in 0..30 {
+        put(&server_fixture.rival, &format!("/large-0/{number}"), &large).await;
+    }
+    let manager = client(&server_fixture).await;
+    let transcript = server_fixture.server.transcript();
+    // The first 16 nodes are read two at a time, and show their size.
+    let third = When::op(Op::GetData).path("/large-0/*").nth(3);
+    let held = server_fixture.server.fault(third, Fault::HoldReply);
+    let view = ChildrenView::new(&manager, "/large-0").unwrap();
+    within("a read of one node", held.hit()).await.unwrap();
+    server_fixture.round_trip_of_rival().await.unwrap();
+    // The one that waits, and one more.
+    assert!(asked(&transcript) <= 16 + 4, "{} reads", asked(&transcript));
+    held.release();
+    assert_eq!(soon("the load", view.ready()).await.len(), 31);
+    assert_eq!(asked(&transcript), 30, "a node was read twice");
+}
+
+/// An inspection, and reads of many nodes at the same time.
+#[tokio::test]
+async fn an_inspection_of_large_nodes_reads_few_at_a_time() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    for number in 0..40 {
+        let name = format!("/large-0/_c_{number:08}-0000-4000-8000-000000000000-lock-{number:010}");
+        put(&server_fixture.rival, &name, "x").await;
+    }
+    let manager = client(&server_fixture).await;
+    let transcript = server_fixture.server.transcript();
+    let held = server_fixture.server.fault(When::op(Op::GetData).path("/large-0/*"), Fault::HoldReply);
+    let inspection = tokio::spawn({
+        let mutex = Mutex::new(&manager, "/large-0").unwrap();
+        async move { mutex.inspect().await.unwrap().contenders().len() }
+    });
+    let first = server_fixture.server.wait_until(|_| asked(&transcript) >= 16);
+    within("the first reads", first).await.unwrap();
+    let read = tokio::spawn(async move { manager.znodes().read("/large-0/another").await.unwrap() });
+    server_fixture.round_trip_of_rival().await.unwrap();
+    assert_eq!(asked(&transcript), 16, "before any answer");
+    held.release();
+    assert_eq!(within("the inspection", inspection).await.unwrap().unwrap(), 40);
+    assert!(within("the read", read).await.unwrap().unwrap().is_none());
+    assert_eq!(asked(&transcript), 41);
 }
