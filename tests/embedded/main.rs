@@ -28,6 +28,7 @@ mod limit;
 mod limiters;
 mod many;
 mod matrix;
+mod node_bytes;
 mod once_cell;
 mod oracle;
 mod outcomes;

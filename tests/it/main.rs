@@ -23,6 +23,7 @@ mod lease;
 mod loss;
 mod multi_lock;
 mod mutex;
+mod node_bytes;
 mod numbers;
 mod once_cell;
 mod partition;

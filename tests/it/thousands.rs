@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, ConnectionManager, Health, Mutex, MutexGuard, State};
+use lockkeeper::{BootInstant, ConnectionManager, Health, Mutex, MutexGuard, NODE_BYTES_MAX, State};
 use lockkeeper_tests::{Ensemble, Timing, eventually, inspect};
 use parking_lot::Mutex as Shared;
 use tokio::task::JoinSet;
@@ -34,7 +34,9 @@ async fn server() -> Ensemble {
 
 async fn connect(ensemble: &Ensemble) -> ConnectionManager {
     let builder = ConnectionManager::builder(&ensemble.connect_string());
-    builder.session_timeout(SESSION).tick_time(TICK).connect().await.unwrap()
+    // Ten thousand nodes are more than the default budget.
+    let builder = builder.session_timeout(SESSION).tick_time(TICK).node_bytes_max(2 * NODE_BYTES_MAX);
+    builder.connect().await.unwrap()
 }
 
 async fn ephemerals_become(ensemble: &Ensemble, count: usize) {

@@ -1,5 +1,7 @@
 //! What a server keeps, and how near that is to its limits. Pure.
 
+use lockkeeper::NODE_BYTES_MAX;
+
 use super::finding::Finding;
 use super::words::Report;
 
@@ -12,6 +14,7 @@ const WATCHES_WARN: u64 = 1_000_000;
 /// What is said of the watches, the greatest packets and the open files of the servers.
 pub(super) fn judge(reports: &[Report]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = watches(reports).into_iter().chain(packets(reports)).collect();
+    findings.extend(sessions(reports));
     findings.extend(reports.iter().filter_map(files));
     findings
 }
@@ -56,6 +59,21 @@ fn packets(reports: &[Report]) -> Vec<Finding> {
     findings
 }
 
+/// The end of a session is one record of the paths of all of its ephemeral nodes.
+fn sessions(reports: &[Report]) -> Option<Finding> {
+    let sessions = reports.iter().flat_map(|report| &report.sessions);
+    let (session, bytes) = sessions.max_by_key(|(_, bytes)| **bytes)?;
+    let text = format!("the ephemeral nodes of session {session} have {bytes} bytes of paths");
+    Some(match usize::try_from(*bytes).is_ok_and(|bytes| bytes <= NODE_BYTES_MAX) {
+        true => Finding::ok(format!("{text}, the most of all sessions")),
+        false => Finding::warn(
+            text,
+            "spread its locks over a ConnectionPool: its end is one record, and a record above the servers' \
+             jute.maxbuffer takes all of them down (ZOOKEEPER-4306)",
+        ),
+    })
+}
+
 fn files(report: &Report) -> Option<Finding> {
     let (open, max) =
         (report.metric("zk_open_file_descriptor_count")?, report.metric("zk_max_file_descriptor_count")?);
@@ -92,6 +110,21 @@ mod tests {
         ] {
             assert_eq!(level(&[(name, value)], word), expected, "{name} {value}");
         }
+    }
+
+    #[test]
+    fn a_session_with_more_nodes_than_the_default_budget_allows_is_worth_a_warning() {
+        let level = |bytes| {
+            let sessions = [("0x1".to_owned(), 70), ("0x2".to_owned(), bytes)].into();
+            sessions_of(sessions).map(|finding| (finding.level, finding.text.contains("0x2")))
+        };
+        assert_eq!(level(512 * 1_024), Some((Level::Ok, true)));
+        assert_eq!(level(512 * 1_024 + 1), Some((Level::Warn, true)));
+        assert_eq!(sessions_of(std::collections::BTreeMap::new()).map(|finding| finding.level), None);
+    }
+
+    fn sessions_of(sessions: std::collections::BTreeMap<String, u64>) -> Option<Finding> {
+        super::sessions(&[Report { sessions, ..Report::default() }])
     }
 
     #[test]

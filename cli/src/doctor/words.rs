@@ -18,6 +18,8 @@ pub(super) struct Report {
     pub(super) mode: Option<String>,
     pub(super) configuration: BTreeMap<String, String>,
     pub(super) metrics: BTreeMap<String, String>,
+    /// The sessions with ephemeral nodes, and the size of the paths of these in the record of its end.
+    pub(super) sessions: BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +37,7 @@ impl Report {
     }
 
     /// From the answers. A word that is not allowed is answered with a sentence.
-    fn of(address: &str, srvr: &str, conf: &str, mntr: &str) -> Self {
+    fn of(address: &str, srvr: &str, conf: &str, mntr: &str, dump: &str) -> Self {
         let line = |name: &str| srvr.lines().find_map(|line| line.strip_prefix(name));
         let pairs = |text: &str, separator: char| {
             let pairs = text.lines().filter_map(|line| line.split_once(separator));
@@ -53,8 +55,26 @@ impl Report {
             mode,
             configuration: pairs(conf, '='),
             metrics: pairs(mntr, '\t'),
+            sessions: sessions_in(dump),
         }
     }
+}
+
+/// Below the heading a line for each session, and below that a line for each of its nodes.
+fn sessions_in(dump: &str) -> BTreeMap<String, u64> {
+    let mut sessions = BTreeMap::new();
+    let mut session = None;
+    for line in dump.lines().skip_while(|line| !line.starts_with("Sessions with Ephemerals")).skip(1) {
+        match line.strip_prefix('\t') {
+            None => session = line.strip_suffix(':').filter(|id| id.starts_with("0x")).map(printable),
+            Some(path) => {
+                if let Some(session) = &session {
+                    *sessions.entry(session.clone()).or_default() += path.len() as u64 + 4;
+                }
+            }
+        }
+    }
+    sessions
 }
 
 /// Asks one server.
@@ -64,7 +84,8 @@ pub(super) async fn ask(address: &Address) -> Report {
         Ok(srvr) => {
             let conf = address.ask("conf").await.unwrap_or_default();
             let mntr = address.ask("mntr").await.unwrap_or_default();
-            Report::of(name, &srvr, &conf, &mntr)
+            let dump = address.ask("dump").await.unwrap_or_default();
+            Report::of(name, &srvr, &conf, &mntr, &dump)
         }
         Err(error) => Report { address: name.clone(), failure: Some(error.to_string()), ..Report::default() },
     }
@@ -81,21 +102,31 @@ fn version_in(text: &str) -> Option<Version> {
 mod tests {
     use super::*;
 
+    const DUMP: &str = "SessionTracker dump:\nSession Sets (1)/(2):\n2 expire at Thu:\n\t0x1\n\t0x2\n\
+                        ephemeral nodes dump:\nSessions with Ephemerals (2):\n0x1:\n\t/a\n\t/b\n0x2:\n\t/c\n\
+                        Connections dump:\n\t/d\n";
+
     #[test]
     fn the_answers_of_a_server_are_read_and_those_not_allowed_are_missing() {
         let srvr =
             "Zookeeper version: 3.8.0-5a02a0, built on 2022\nLatency min/avg/max: 0/0.0/0\nMode: leader\n";
-        let report = Report::of("a:1", srvr, "clientPort=1\ntickTime=2000\n", "zk_watch_count\t7\n");
+        let report = Report::of("a:1", srvr, "clientPort=1\ntickTime=2000\n", "zk_watch_count\t7\n", DUMP);
         assert_eq!(report.version, Some(Version(3, 8, 0)));
         assert_eq!(report.mode.as_deref(), Some("leader"));
         assert_eq!(report.configured("tickTime"), Some(2_000));
         assert_eq!(report.metric("zk_watch_count"), Some(7));
+        let sessions = [("0x1".to_owned(), 12), ("0x2".to_owned(), 6)];
+        assert_eq!(report.sessions, sessions.into());
         let closed = "mntr is not executed because it is not in the whitelist.\n";
-        let report = Report::of("a:1", srvr, closed, closed);
+        let report = Report::of("a:1", srvr, closed, closed, closed);
         assert_eq!((report.configured("tickTime"), report.metric("zk_watch_count")), (None, None));
+        assert!(report.sessions.is_empty());
         let down = "This ZooKeeper instance is not currently serving requests\n";
-        assert_eq!(Report::of("a:1", down, "", "").failure.as_deref(), Some(down.trim()));
+        assert_eq!(Report::of("a:1", down, "", "", "").failure.as_deref(), Some(down.trim()));
         let other = "HTTP/1.0 400 Bad\u{1b}[2J\r\n\r\n<html>\n";
-        assert_eq!(Report::of("a:1", other, "", "").failure.as_deref(), Some("HTTP/1.0 400 Bad\\u{1b}[2J"));
+        assert_eq!(
+            Report::of("a:1", other, "", "", "").failure.as_deref(),
+            Some("HTTP/1.0 400 Bad\\u{1b}[2J")
+        );
     }
 }

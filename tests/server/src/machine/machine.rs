@@ -21,6 +21,8 @@ pub struct Machine {
     pub(super) replicas: Vec<Replica>,
     /// The server that keeps the sessions; `None` while the ensemble does not serve.
     pub(super) leader: Option<usize>,
+    /// A transaction was committed that no server can read. All have stopped for ever.
+    pub(super) is_ruined: bool,
     pub(super) zxid: i64,
     pub(super) counts_ahead: bool,
     pub(super) ahead: HashMap<String, i32>,
@@ -38,6 +40,7 @@ impl Machine {
             clients: BTreeMap::new(),
             replicas: vec![Replica::default(); settings.servers.max(1)],
             leader: Some(0),
+            is_ruined: false,
             zxid: 0,
             counts_ahead: false,
             ahead: HashMap::new(),

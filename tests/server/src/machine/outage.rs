@@ -32,9 +32,17 @@ impl Machine {
         self.leader
     }
 
+    /// Stops every server for ever.
+    pub(super) fn ruin(&mut self, now: i64, out: &mut Vec<Output>) {
+        self.is_ruined = true;
+        for server in 0..self.replicas.len() {
+            out.extend(self.stop(server, now));
+        }
+    }
+
     fn set_stopped(&mut self, server: usize, stopped: bool, now: i64) -> Vec<Output> {
         let Some(replica) = self.replicas.get_mut(server) else { return Vec::new() };
-        replica.stopped = stopped;
+        replica.stopped = stopped || self.is_ruined;
         replica.touched.clear();
         let leader = self.elect();
         let is_new_leader = leader != self.leader;

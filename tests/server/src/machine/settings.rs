@@ -30,6 +30,9 @@ pub struct Settings {
     pub relay_touches: bool,
     /// The number of the first sequential child of every node made. Default 0.
     pub first_sequence: i32,
+    /// The longest record of the end of a session that a server can read, in bytes. A longer one stops every
+    /// server for ever, as in the real server (ZOOKEEPER-4306). Default: no limit.
+    pub close_record_max: Option<usize>,
     /// Id of the first session; later ones count up. Default `0x1000000000000`.
     pub first_session: i64,
     /// The secret for session passwords.
@@ -51,6 +54,7 @@ impl Default for Settings {
             quorum: false,
             relay_touches: false,
             first_sequence: 0,
+            close_record_max: None,
             first_session: 1 << 48,
             secret: 0x5eed,
         }

@@ -7,10 +7,14 @@ impl Machine {
     /// by [`Machine::expire`].
     pub(super) fn end(&mut self, session: i64, now: i64, out: &mut Vec<Output>) {
         self.zxid += 1;
+        let record: usize = self.tree.ephemerals(session).map(|path| path.len() + 4).sum();
         let changes =
             self.tree.ephemerals(session).map(|path| Change::Delete { path: path.to_owned() }).collect();
         self.sessions.close(session);
         self.commit(Txn { zxid: self.zxid, time: now, changes, ended: Some(session) }, out);
+        if self.settings.close_record_max.is_some_and(|max| record > max) {
+            self.ruin(now, out);
+        }
     }
 
     /// Ends a session now, as if its time were up. Says nothing if it is not open.

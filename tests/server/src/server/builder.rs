@@ -81,6 +81,13 @@ impl Builder {
         self
     }
 
+    /// The longest record of the end of a session, in bytes: the paths of its nodes, each with four bytes more.
+    /// A longer one stops every server, and none can be started again (ZOOKEEPER-4306). Default: no limit.
+    pub fn close_record_max(mut self, bytes: usize) -> Self {
+        self.settings.close_record_max = Some(bytes);
+        self
+    }
+
     /// Whether an ensemble serves only while more than half of its servers run. When a leader stops, another
     /// one takes over, and all connections close. Default no: an ensemble serves while any of its servers
     /// runs.
