@@ -35,7 +35,7 @@ impl Machine {
     /// A machine with an empty tree.
     pub fn new(settings: Settings, now: i64) -> Self {
         Self {
-            tree: Tree::new(settings.first_sequence),
+            tree: Tree::new(settings.first_sequence, settings.keeper),
             sessions: Sessions::new(settings.tick, settings.first_session, settings.secret),
             clients: BTreeMap::new(),
             replicas: vec![Replica::default(); settings.servers.max(1)],
@@ -88,8 +88,13 @@ impl Machine {
             }
             stats.push(stat);
             for replica in self.replicas.iter_mut().filter(|replica| replica.past.is_none()) {
-                let events =
+                let mut events =
                     replica.watches.trigger(&effect, |client, acl| may_read(&self.clients, client, acl));
+                if self.settings.keeper {
+                    events
+                        .iter_mut()
+                        .for_each(|(client, event)| replica.watches.name_watched(*client, event));
+                }
                 let zxid = if self.settings.event_zxids { txn.zxid } else { -1 };
                 out.extend(events.into_iter().map(|(client, event)| Output::Event { client, event, zxid }));
             }

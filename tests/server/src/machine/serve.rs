@@ -66,6 +66,10 @@ impl Machine {
 
     fn serve(&mut self, client: ClientId, xid: i32, request: Request, now: i64, out: &mut Vec<Output>) {
         let Some((server, session, _)) = self.attached(client) else { return };
+        if self.settings.unknown.contains(&request.op()) {
+            out.push(Output::Close { client });
+            return;
+        }
         match request {
             Request::Ping => {
                 out.push(Output::Reply { client, xid: -2, zxid: self.seen(server), result: Ok(Reply::Done) })

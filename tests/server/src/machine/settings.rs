@@ -1,3 +1,6 @@
+use crate::protocol::Op;
+use crate::wire::MAX_FRAME;
+
 /// How a [`Machine`](super::Machine) behaves. All times are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -28,6 +31,16 @@ pub struct Settings {
     /// Whether servers other than the leader report the live sessions to it only every half tick, as
     /// followers do. Default false.
     pub relay_touches: bool,
+    /// The longest request that a server reads, in bytes: its `jute.maxbuffer`. Default 1 MiB, less one byte.
+    pub max_request: usize,
+    /// The requests that the servers do not know: they close the connection without an answer, as ClickHouse
+    /// Keeper does. Default none; a real server answers, and closes then.
+    pub unknown: Vec<Op>,
+    /// Whether the servers differ from ZooKeeper's as those of ClickHouse Keeper do. Each connect gets a new
+    /// session, also if it asks for its old one. The events of a recursive watch name the watched node. A
+    /// write of a node's data counts in its parent's `cversion`, and the deletion of a child does not move the
+    /// parent's `pzxid`. Default false.
+    pub keeper: bool,
     /// The number of the first sequential child of every node made. Default 0.
     pub first_sequence: i32,
     /// The longest record of the end of a session that a server can read, in bytes. A longer one stops every
@@ -53,6 +66,9 @@ impl Default for Settings {
             container_max_never_used: 0,
             quorum: false,
             relay_touches: false,
+            max_request: MAX_FRAME,
+            unknown: Vec::new(),
+            keeper: false,
             first_sequence: 0,
             close_record_max: None,
             first_session: 1 << 48,

@@ -5,6 +5,7 @@ use super::clock::millis;
 use super::running::Running;
 use super::{StartError, TestEnsemble, TestServer};
 use crate::machine::Settings;
+use crate::protocol::Op;
 
 /// Options of a server to be started.
 #[derive(Debug, Clone, Default)]
@@ -101,6 +102,30 @@ impl Builder {
     pub fn relay_touches(mut self, relay: bool) -> Self {
         self.settings.relay_touches = relay;
         self
+    }
+
+    /// The longest request that a server reads, in bytes: its `jute.maxbuffer`. It closes the connection on a
+    /// longer one. Default 1 MiB, less one byte, as in the real server.
+    pub fn max_request(mut self, bytes: usize) -> Self {
+        self.settings.max_request = bytes;
+        self
+    }
+
+    /// Requests that the servers do not know: they close the connection without an answer, as ClickHouse
+    /// Keeper does. Default none.
+    pub fn unknown(mut self, ops: impl IntoIterator<Item = Op>) -> Self {
+        self.settings.unknown = ops.into_iter().collect();
+        self
+    }
+
+    /// Servers that differ from ZooKeeper's as those of ClickHouse Keeper do: they close the connection on
+    /// `getEphemerals`, `getAllChildrenNumber` and `whoAmI`, which they do not know, give a new session at each
+    /// connect, name the watched node in the events of a recursive watch, and count a parent's `cversion` and
+    /// `pzxid` in their own way. Newer ones know the other requests; [`Builder::unknown`], called later, names
+    /// those that older ones do not know.
+    pub fn keeper(mut self) -> Self {
+        self.settings.keeper = true;
+        self.unknown([Op::GetEphemerals, Op::GetAllChildrenNumber, Op::WhoAmI])
     }
 
     /// Starts one server.

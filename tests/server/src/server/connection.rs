@@ -87,7 +87,7 @@ impl Connection {
         let mut first = true;
         loop {
             let frame = tokio::select! {
-                frame = read_frame(&mut socket, first) => frame,
+                frame = read_frame(&mut socket, first, self.shared.max_request) => frame,
                 () = sleep(FIRST_FRAME), if first => return,
                 () = self.outbox.closing() => return,
             };

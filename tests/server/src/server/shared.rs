@@ -31,6 +31,8 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) fronts: Vec<Front>,
     pub(super) switchboard: Arc<Switchboard>,
+    /// The longest frame that is read.
+    pub(super) max_request: usize,
     /// The ticker has to check earlier than planned.
     pub(super) rearm: Notify,
     /// A message was sent or received: the tasks that wait for a state check again.
@@ -47,6 +49,7 @@ impl Shared {
     pub(super) fn new(settings: Settings) -> Self {
         let clock = Clock::new();
         let fronts = (0..settings.servers.max(1)).map(|_| Front::new()).collect();
+        let max_request = settings.max_request;
         let machine = Machine::new(settings, clock.now());
         let armed_for = machine.next_deadline();
         let state = State { machine, outboxes: HashMap::new(), armed_for, received: 0, sent: 0 };
@@ -55,6 +58,7 @@ impl Shared {
             clock,
             fronts,
             switchboard: Arc::default(),
+            max_request,
             rearm: Notify::new(),
             changed: Notify::new(),
         }

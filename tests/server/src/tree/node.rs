@@ -20,6 +20,8 @@ pub struct Node {
     ///
     /// Clients never see it. Their `cversion` counts deletions too and is derived in [`Node::stat`].
     pub created_children: i32,
+    /// Writes of the children's data, where they count in `cversion`.
+    pub(super) written_children: i32,
     pub(super) czxid: i64,
     pub(super) mzxid: i64,
     pub(super) pzxid: i64,
@@ -37,6 +39,7 @@ impl Node {
             owner,
             children: BTreeSet::new(),
             created_children: 0,
+            written_children: 0,
             czxid: zxid,
             mzxid: zxid,
             pzxid: zxid,
@@ -57,7 +60,8 @@ impl Node {
             mtime: self.mtime,
             version: self.version,
             // Every creation but those of the present children was followed by one deletion.
-            cversion: self.created_children.wrapping_mul(2).wrapping_sub(num_children),
+            cversion: (self.created_children.wrapping_mul(2).wrapping_sub(num_children))
+                .wrapping_add(self.written_children),
             aversion: self.aversion,
             ephemeral_owner: self.owner.session(),
             data_length: self.data.as_ref().map_or(0, |data| i32::try_from(data.len()).unwrap_or(i32::MAX)),

@@ -18,11 +18,14 @@ pub struct Tree {
     ephemerals: BTreeMap<i64, BTreeSet<String>>,
     reapable: BTreeSet<String>,
     first_sequence: i32,
+    /// Whether `cversion` and `pzxid` are as in ClickHouse Keeper.
+    keeper: bool,
 }
 
 impl Tree {
-    /// A fresh tree in which every node made later counts its sequential children from `first_sequence`.
-    pub fn new(first_sequence: i32) -> Self {
+    /// A fresh tree in which every node made later counts its sequential children from `first_sequence`, and
+    /// counts changes below it as ClickHouse Keeper does, or as ZooKeeper.
+    pub fn new(first_sequence: i32, keeper: bool) -> Self {
         let anyone = |permissions| Arc::from([Acl::new(permissions, Identity::anyone())]);
         let node = |acl, data, children: &[&str]| {
             let mut node = Node::new(Some(data), acl, Owner::Nobody, 0, 0);
@@ -42,7 +45,7 @@ impl Tree {
         // The real server makes this node with the default list, and then sets its own as of version −1.
         config.aversion = -1;
         nodes.insert(CONFIG.to_owned(), config);
-        Self { nodes, ephemerals: BTreeMap::new(), reapable: BTreeSet::new(), first_sequence }
+        Self { nodes, ephemerals: BTreeMap::new(), reapable: BTreeSet::new(), first_sequence, keeper }
     }
 
     /// The node at that path.
@@ -140,7 +143,13 @@ impl Tree {
                 node.version = *version;
                 node.mzxid = zxid;
                 node.mtime = time;
-                (Some(node.stat()), Effect::DataChanged { path: path.clone(), acl: Arc::clone(&node.acl) })
+                let (stat, acl) = (node.stat(), Arc::clone(&node.acl));
+                if self.keeper
+                    && let Some(parent) = parent(path).and_then(|parent| self.node_mut(parent))
+                {
+                    parent.written_children = parent.written_children.wrapping_add(1);
+                }
+                (Some(stat), Effect::DataChanged { path: path.clone(), acl })
             }
             Change::SetAcl { path, acl, version } => {
                 let Some(node) = self.node_mut(path) else { return (None, Effect::Unseen) };
@@ -187,11 +196,14 @@ impl Tree {
             }
         }
         self.reapable.remove(path);
+        let is_keeper = self.keeper;
         let mut parent_acl = Arc::from([]);
         if let Some(parent) = parent(path).and_then(|parent| self.node_mut(parent)) {
             let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
             parent.children.remove(name);
-            parent.pzxid = parent.pzxid.max(zxid);
+            if !is_keeper {
+                parent.pzxid = parent.pzxid.max(zxid);
+            }
             parent_acl = Arc::clone(&parent.acl);
         }
         (None, Effect::Deleted { path: path.to_owned(), acl: node.acl, parent_acl })

@@ -161,6 +161,13 @@ impl Watches {
         events
     }
 
+    /// Names the watched node in the event of a recursive watch, instead of the changed one.
+    pub fn name_watched(&self, client: ClientId, event: &mut WatchEvent) {
+        if let Some(watched) = self.data.recursive_above(client, &event.path) {
+            event.path = watched;
+        }
+    }
+
     /// Restores the one-event watches of a client that was away since `seen`, and answers what it missed.
     ///
     /// An event that already happened is sent at once and sets no watch.

@@ -54,6 +54,23 @@ impl WatchList {
         self.by_client.values().map(BTreeSet::len).sum()
     }
 
+    /// The nearest node above that path that the client watches with everything below, unless it watches the
+    /// path itself.
+    pub(super) fn recursive_above(&self, client: ClientId, path: &str) -> Option<String> {
+        let mode_at = |path: &str| self.by_path.get(path).and_then(|watchers| watchers.get(&client)).copied();
+        if mode_at(path).is_some() {
+            return None;
+        }
+        let mut above = path;
+        while let Some((parent, _)) = above.rsplit_once('/').filter(|_| above != "/") {
+            above = if parent.is_empty() { "/" } else { parent };
+            if mode_at(above) == Some(WatchMode::PersistentRecursive) {
+                return Some(above.to_owned());
+            }
+        }
+        None
+    }
+
     /// The watchers of an event at that path; watches for one event are used up.
     pub(super) fn trigger(&mut self, path: &str, kind: EventKind) -> BTreeSet<ClientId> {
         let mut notified = BTreeSet::new();

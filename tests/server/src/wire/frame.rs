@@ -12,8 +12,8 @@ const CHUNK: usize = 16 * 1024;
 
 #[derive(Debug, Error)]
 pub(crate) enum FrameError {
-    #[error("a frame of {0} bytes was announced; send at most {MAX_FRAME}")]
-    Length(i32),
+    #[error("a frame of {announced} bytes was announced; send at most {max}")]
+    Length { announced: i32, max: usize },
     #[error("the connection broke inside a frame: {0}")]
     Io(#[from] io::Error),
 }
@@ -38,18 +38,19 @@ pub(crate) enum Frame {
     End,
 }
 
-/// Reads one frame. `first` allows a four-letter command instead.
+/// Reads one frame of at most `max` bytes. `first` allows a four-letter command instead.
 pub(crate) async fn read_frame(
     from: &mut (impl AsyncRead + Unpin),
     first: bool,
+    max: usize,
 ) -> Result<Frame, FrameError> {
     let Some(prefix) = read_length(from).await? else { return Ok(Frame::End) };
     if first && prefix.iter().all(u8::is_ascii_lowercase) {
         return Ok(Frame::Letters(prefix));
     }
     let announced = i32::from_be_bytes(prefix);
-    let length = usize::try_from(announced).ok().filter(|length| *length <= MAX_FRAME);
-    let length = length.ok_or(FrameError::Length(announced))?;
+    let length = usize::try_from(announced).ok().filter(|length| *length <= max);
+    let length = length.ok_or(FrameError::Length { announced, max })?;
     let mut body = BytesMut::with_capacity(length.min(CHUNK));
     let mut rest = from.take(length as u64);
     while body.len() < length {

@@ -5,8 +5,7 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::frame::{Frame, MAX_FRAME};
-use super::{decode_connect, decode_request, encode, read_frame};
+use super::{Frame, MAX_FRAME, decode_connect, decode_request, encode, read_frame};
 use crate::machine::{Machine, Settings};
 use crate::protocol::ConnectRequest;
 
@@ -57,7 +56,7 @@ proptest! {
     #[test]
     fn noise_never_panics_the_framing(bytes in vec(any::<u8>(), 0..200), first: bool) {
         let mut rest = bytes.as_slice();
-        while let Ok(Frame::Body(body)) = block_on(read_frame(&mut rest, first)) {
+        while let Ok(Frame::Body(body)) = block_on(read_frame(&mut rest, first, MAX_FRAME)) {
             prop_assert!(body.len() <= MAX_FRAME);
         }
     }

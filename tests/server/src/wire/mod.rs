@@ -12,7 +12,7 @@ mod request;
 mod writer;
 
 pub(crate) use four_letter::{FourLetter, Report};
-pub(crate) use frame::{Frame, read_frame};
+pub(crate) use frame::{Frame, MAX_FRAME, read_frame};
 pub(crate) use reply::encode;
 pub(crate) use request::{decode_connect, decode_request};
 

@@ -17,6 +17,8 @@ mod nulls;
 #[cfg(test)]
 mod operations;
 #[cfg(test)]
+mod other_servers;
+#[cfg(test)]
 mod outage;
 #[cfg(test)]
 mod peers;
