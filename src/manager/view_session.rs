@@ -65,6 +65,7 @@ impl ManagerInner {
             node_bytes_max: session.node_bytes_max,
             environment: Arc::clone(&session.environment),
             purpose: SessionPurpose::Views,
+            lacks_containers: AtomicBool::new(false),
         };
         let settings = Settings {
             needs_chroot: *needs_chroot,

@@ -104,18 +104,7 @@ impl Session {
             }
             connection_seen = connection_id;
             drop(wire);
-            let changed = async {
-                changed.await;
-            };
-            if link == Link::Up && !self.0.lease.lock().is_verified(connection_id) {
-                tokio::select! {
-                    biased;
-                    () = changed => {}
-                    () = self.verify_until_known(connection_id) => {}
-                }
-            } else {
-                changed.await;
-            }
+            changed.await;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Directories and their parents, which the first node below them needs.
 
-use super::{Session, Stop};
+use super::{Session, Stop, Suspect};
 use crate::error::{Operation, Refusal};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WireError};
@@ -41,17 +41,17 @@ pub(crate) async fn make_directory(
     while let Some(path) = missing.pop() {
         let as_container = lifetime == ParentLifetime::WhileUsed && session.has_containers();
         let mode = if as_container { CreateMode::Container } else { CreateMode::Persistent };
-        let mut reply = session.create(path.as_str(), &[], mode);
-        let made = session.await_reply(&mut reply, deadline).await;
-        let is_unknown_to_server = as_container && session.record_disconnect(&made);
-        match made {
+        let create = || session.create(path.as_str(), &[], mode);
+        let mut reply =
+            if as_container { session.send_suspect(Suspect::Container, create) } else { create() };
+        match session.await_reply(&mut reply, deadline).await {
             Ok(_) | Err(WireError::Refused(Refusal::NodeExists)) => {}
             Err(WireError::Refused(Refusal::Unimplemented | Refusal::BadRequest)) if as_container => {
                 session.without_containers();
                 missing.push(path);
             }
             // Some servers close the connection on an unknown request.
-            Err(WireError::Broken(_)) if is_unknown_to_server => {
+            Err(WireError::Broken(_)) if as_container && session.hangs_up_on(Suspect::Container) => {
                 session.without_containers();
                 missing.push(path);
             }

@@ -11,6 +11,7 @@ mod deletion_watch;
 mod directory;
 mod epoch;
 mod grant;
+mod hang_ups;
 pub(crate) mod janitor;
 pub(crate) mod lease;
 mod lease_expiry;
@@ -45,7 +46,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::warn;
 
 pub(crate) use self::child_watch::{until_changed, until_child};
 pub(crate) use self::closing::ClosingNodes;
@@ -53,6 +54,8 @@ use self::counted_wire::CountedWire;
 pub(crate) use self::directory::{ParentLifetime, make_directory, make_queue_directory};
 pub use self::epoch::Epoch;
 use self::node_bytes::NodeBytes;
+use self::hang_ups::HangUps;
+pub(crate) use self::hang_ups::Suspect;
 use self::node_register::NodeRegister;
 pub(crate) use self::origin::Origin;
 pub(crate) use self::owned_node::{OwnedNode, SharedWatch};
@@ -71,9 +74,6 @@ use crate::session::lease::SessionLease;
 use crate::time::boot::BootInstant;
 use crate::time::server_clock::ServerClock;
 use crate::wire::{Link, Wire, WireError};
-
-/// After this many broken connections in a row at the same request, the request is the cause.
-const HANG_UPS_MAX: usize = 3;
 
 /// A handle to one session; cheap to clone.
 #[derive(Clone)]
@@ -105,11 +105,8 @@ struct SessionInner {
     /// Tasks that wait for the lease to become valid.
     waiting_for_lease: AtomicUsize,
     last_used: Mutex<BootInstant>,
-    /// Whether the server supports container nodes, as far as is known.
-    has_containers: AtomicBool,
-    /// The number of broken connections in a row at a request that some servers do not know and answer by
-    /// closing the connection.
-    hang_ups: AtomicUsize,
+    /// The requests that some servers do not know and answer by closing the connection.
+    hang_ups: Mutex<HangUps>,
     /// The connection on which reads show everything that this session has learned.
     synced_on: AtomicU64,
     watch_budget: WatchBudget,
@@ -153,8 +150,7 @@ impl Session {
             quorum_silent: AtomicBool::new(false),
             waiting_for_lease: AtomicUsize::new(0),
             last_used: Mutex::new(opened),
-            has_containers: AtomicBool::new(true),
-            hang_ups: AtomicUsize::new(0),
+            hang_ups: Mutex::default(),
             synced_on: AtomicU64::new(0),
             watch_budget: WatchBudget::default(),
             node_bytes,
@@ -172,6 +168,7 @@ impl Session {
         tokio::select! {
             biased;
             reason = self.follow_link(on_link) => reason,
+            () = self.verify_connections() => LossReason::SessionExpired,
             reason = self.ended() => reason,
             () = self.confirm_while_needed() => LossReason::SessionExpired,
             () = self.expire_by_clock() => LossReason::SessionExpired,
@@ -266,25 +263,16 @@ impl Session {
         WireError::SessionEnded(self.loss().unwrap_or(LossReason::SessionExpired))
     }
 
+    /// Whether the servers support container nodes, as far as is known.
     pub(crate) fn has_containers(&self) -> bool {
-        self.0.has_containers.load(Ordering::Relaxed)
+        !self.0.settings.lacks_containers.load(Ordering::Relaxed)
     }
 
-    /// The server does not support container nodes: directories are persistent from now on, and stay.
+    /// The servers do not support container nodes: the directories of this manager are persistent from now
+    /// on, and stay.
     pub(crate) fn without_containers(&self) {
-        debug!("the server has no container nodes; empty lock directories will stay");
-        self.0.has_containers.store(false, Ordering::Relaxed);
-    }
-
-    /// Records the result of a request that some servers answer by closing the connection. Returns `true`
-    /// once this happened too often to be chance.
-    pub(crate) fn record_disconnect<T>(&self, result: &Result<T, WireError>) -> bool {
-        match result {
-            Err(WireError::Broken(_)) => self.0.hang_ups.fetch_add(1, Ordering::Relaxed) + 1 >= HANG_UPS_MAX,
-            _ => {
-                self.0.hang_ups.store(0, Ordering::Relaxed);
-                false
-            }
+        if !self.0.settings.lacks_containers.swap(true, Ordering::Relaxed) {
+            warn!("the servers have no container nodes; empty lock directories will stay");
         }
     }
 }

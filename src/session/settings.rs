@@ -1,5 +1,6 @@
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::config::lease_renewal::LeaseRenewal;
@@ -20,6 +21,8 @@ pub(crate) struct SessionSettings {
     pub(crate) node_bytes_max: usize,
     pub(crate) environment: Arc<dyn Environment>,
     pub(crate) purpose: SessionPurpose,
+    /// Whether the servers do not support container nodes. Each session would learn it by broken connections.
+    pub(crate) lacks_containers: AtomicBool,
 }
 
 /// What a session is for. Log lines about a session name it, in the field `purpose`.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 
-use super::{Reservation, Session};
+use super::{Reservation, Session, Suspect};
 use crate::time::deadline::Deadline;
 use crate::wire::{ChangedPaths, WatchDepth, WireError};
 
@@ -35,7 +35,8 @@ pub(crate) struct PathWatch {
 }
 
 impl Session {
-    /// Watches a path, for as long as the connection lasts. Returns `None` without room for the path.
+    /// Watches a path, for as long as the connection lasts. Returns `None` without room for the path, and on
+    /// servers that close the connection on such a watch.
     ///
     /// The events come before the answers to reads that show what happened.
     pub(crate) async fn watch_path(
@@ -44,6 +45,9 @@ impl Session {
         depth: WatchDepth,
         deadline: Deadline,
     ) -> Result<Option<PathWatch>, WireError> {
+        if self.hangs_up_on(Suspect::PathWatch) {
+            return Ok(None);
+        }
         let Some(room) = self.watch_budget().reserve(path) else { return Ok(None) };
         let (counted, mut reply) = {
             // The kinds are counted in the order in which the requests are sent.
@@ -54,7 +58,8 @@ impl Session {
                 TreeWatch { path: path.to_owned(), watches: Arc::clone(&self.0.tree_watches) }
             });
             let depth = if is_tree { WatchDepth::Tree } else { WatchDepth::Node };
-            let reply = self.read(|wire| wire.watch_all_changes(path, depth));
+            let send = || self.read(|wire| wire.watch_all_changes(path, depth));
+            let reply = self.send_suspect(Suspect::PathWatch, send);
             drop(counts);
             (counted, reply)
         };

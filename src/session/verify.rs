@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tracing::warn;
 
-use super::{OwnedNode, Session};
+use super::{OwnedNode, Session, Suspect};
 use crate::error::{LossReason, Refusal};
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
-use crate::wire::{Stat, WireError};
+use crate::wire::{Link, Reply, Stat, WireError};
 
 impl Session {
     /// Whether the present connection is verified to carry this session. If it is not, a node that does not
@@ -25,24 +25,55 @@ impl Session {
         }
     }
 
-    /// Verifies by a node of this session that the new connection carries this session.
+    /// Verifies each connection by a node of this session. Runs as long as the session.
     ///
-    /// Resolves when the link has to be read again.
-    pub(super) async fn verify_until_known(&self, connection: u64) {
-        loop {
-            let nodes: Vec<Arc<OwnedNode>> =
-                self.0.owned_nodes.read(|nodes| nodes.values().take(4).cloned().collect());
-            for node in nodes {
-                if self.verify_by(&node, connection).await {
-                    return;
-                }
-            }
-            // Without a node of this session, the next create verifies the connection.
-            tokio::time::sleep(fractions::verify_interval(self.timeout())).await;
-            if self.0.lease.lock().is_verified(connection) {
-                std::future::pending::<()>().await;
+    /// An attempt is not cut short when the link changes: its failure counts against the request. After an
+    /// attempt without a result there is a pause, whether the connection broke or not.
+    pub(super) async fn verify_connections(&self) {
+        while let Ok(wire) = self.wire() {
+            // The listener is armed before the state is read, so no change is missed.
+            let changed = wire.link_changed();
+            let (link, connection) = (wire.link(), wire.connection_id());
+            drop(wire);
+            if link != Link::Up || self.0.lease.lock().is_verified(connection) {
+                changed.await;
+            } else if !self.verify_connection(connection).await {
+                // Without a node of this session, the next create verifies the connection.
+                tokio::time::sleep(fractions::verify_interval(self.timeout())).await;
             }
         }
+        std::future::pending().await
+    }
+
+    /// Returns whether the result is definite.
+    async fn verify_connection(&self, connection: u64) -> bool {
+        let nodes: Vec<Arc<OwnedNode>> =
+            self.0.owned_nodes.read(|nodes| nodes.values().take(4).cloned().collect());
+        for node in nodes {
+            if self.verify_by(&node, connection).await {
+                return true;
+            }
+            if self.connection() != Some(connection) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Sends the list of this session's nodes below `path`: only such nodes as the connection's session owns
+    /// are in it. Some servers close the connection on it.
+    fn list_own(&self, path: &str) -> Reply<Vec<String>> {
+        self.send_suspect(Suspect::OwnEphemerals, || self.read(|wire| wire.own_ephemerals(path)))
+    }
+
+    /// Whether the servers do not know the list of a session's nodes, as far as this error shows.
+    fn cannot_list_own(&self, error: &WireError) -> bool {
+        *error == WireError::Refused(Refusal::Unimplemented) || self.hangs_up_on(Suspect::OwnEphemerals)
+    }
+
+    fn end_without_proof(&self) {
+        warn!("this server cannot show which session a connection carries; a reconnect ends the session");
+        self.end(LossReason::SessionReplaced);
     }
 
     /// Verifies the connection by this node. Returns whether the result is definite.
@@ -59,10 +90,11 @@ impl Session {
         if !node.is_owner_seen() && !self.see_owner(node).await {
             return false;
         }
-        let mut listed = self.read(|wire| wire.own_ephemerals(path));
-        let listed = self.await_reply(&mut listed, limit).await;
-        let is_unknown_to_server = self.record_disconnect(&listed);
-        match listed {
+        if self.hangs_up_on(Suspect::OwnEphemerals) {
+            self.end_without_proof();
+            return true;
+        }
+        match self.await_reply(&mut self.list_own(path), limit).await {
             Ok(mine) if mine.iter().any(|own| own == path) => {
                 self.verified(connection);
                 true
@@ -83,11 +115,8 @@ impl Session {
                     _ => false,
                 }
             }
-            Err(error) if is_unknown_to_server || error == WireError::Refused(Refusal::Unimplemented) => {
-                warn!(
-                    "this server cannot show which session a connection carries; a reconnect ends the session"
-                );
-                self.end(LossReason::SessionReplaced);
+            Err(error) if self.cannot_list_own(&error) => {
+                self.end_without_proof();
                 true
             }
             Err(_) => false,
@@ -98,13 +127,10 @@ impl Session {
     /// session. Ends the session if it does not. A server that cannot tell is believed.
     pub(crate) async fn verify_by_path(&self, path: &str) -> Result<(), WireError> {
         let connection = self.wire()?.connection_id();
-        if self.is_connection_verified() {
+        if self.is_connection_verified() || self.hangs_up_on(Suspect::OwnEphemerals) {
             return Ok(());
         }
-        let mut listed = self.read(|wire| wire.own_ephemerals(path));
-        let listed = self.await_reply(&mut listed, Deadline::never()).await;
-        let is_unknown_to_server = self.record_disconnect(&listed);
-        match listed {
+        match self.await_reply(&mut self.list_own(path), Deadline::never()).await {
             Ok(mine) if mine.iter().any(|own| own == path) => self.verified(connection),
             Ok(_) => {
                 let mut reply = self.read(|wire| wire.exists(path));
@@ -116,9 +142,8 @@ impl Session {
                     return Err(self.over());
                 }
             }
-            Err(WireError::Refused(Refusal::Unimplemented)) => {}
-            Err(error) if !is_unknown_to_server => return Err(error),
-            Err(_) => {}
+            Err(error) if self.cannot_list_own(&error) => {}
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -127,14 +152,12 @@ impl Session {
     /// connection does not carry that session. Ends ours if it does. A server that cannot tell is believed.
     pub(crate) async fn verify_by_other(&self, path: &str, czxid: i64) -> Result<(), WireError> {
         let connection = self.wire()?.connection_id();
-        if self.is_connection_verified() {
+        if self.is_connection_verified() || self.hangs_up_on(Suspect::OwnEphemerals) {
             return Ok(());
         }
-        let mut listed = self.read(|wire| wire.own_ephemerals(path));
+        let mut listed = self.list_own(path);
         let mut reply = self.read(|wire| wire.exists(path));
-        let listed = self.await_reply(&mut listed, Deadline::never()).await;
-        let is_unknown_to_server = self.record_disconnect(&listed);
-        match listed {
+        match self.await_reply(&mut listed, Deadline::never()).await {
             Ok(theirs) if theirs.iter().any(|own| own == path) => {
                 // It was there before the list and is there behind it: the list has this node, and no other.
                 let stat = self.await_reply(&mut reply, Deadline::never()).await?;
@@ -146,9 +169,7 @@ impl Session {
                 }
                 Ok(())
             }
-            Err(error) if !is_unknown_to_server && error != WireError::Refused(Refusal::Unimplemented) => {
-                Err(error)
-            }
+            Err(error) if !self.cannot_list_own(&error) => Err(error),
             _ => Ok(()),
         }
     }

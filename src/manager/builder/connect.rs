@@ -162,6 +162,7 @@ impl ConnectionManagerBuilder {
             node_bytes_max: self.node_bytes_max,
             environment,
             purpose: SessionPurpose::Locks,
+            lacks_containers: AtomicBool::new(false),
         };
         Settings {
             chroot: servers.chroot().clone(),
