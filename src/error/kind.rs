@@ -15,7 +15,7 @@ impl Error {
             Self::Timeout { phase: Phase::Call(_), .. } | Self::Unknown { .. } => ErrorKind::Unknown,
             Self::Timeout { .. } => ErrorKind::Timeout,
             Self::NoAnswer { .. } | Self::Connect(ConnectError::Timeout { .. }) => ErrorKind::Disconnected,
-            Self::Refused { .. } | Self::Connect(_) => ErrorKind::Refused,
+            Self::Refused { .. } | Self::Unanswerable { .. } | Self::Connect(_) => ErrorKind::Refused,
             Self::Closed | Self::RuntimeEnded { .. } => ErrorKind::Closed,
             Self::Lost(_) | Self::Release(ReleaseError::Lost(_)) => ErrorKind::Lost,
             Self::Release(ReleaseError::Unconfirmed { .. }) => ErrorKind::Unreleased,

@@ -122,6 +122,24 @@ pub enum Error {
         /// How the connection broke.
         cause: String,
     },
+    /// Nothing became of the request, several times in a row: the connection broke, or the server answered
+    /// that it does not know. So the request itself is the likely cause, and it is not sent again. The call
+    /// did not do what it was asked for. The manager searches for nodes that were created all the same, and
+    /// deletes them in the background.
+    #[error(
+        "the servers did not {operation} {path}, {attempts} times in a row ({cause}); is the request larger \
+         than their jute.maxbuffer, or do they not know it?"
+    )]
+    Unanswerable {
+        /// The operation.
+        operation: Operation,
+        /// The path of the node.
+        path: WholePath,
+        /// How often the request was sent.
+        attempts: u32,
+        /// How the last one failed.
+        cause: String,
+    },
     /// Another kind of lock uses this path. A grant could go to both.
     #[error("{path} is also used by another kind of lock (node {child}); give each lock a path of its own")]
     ConflictingKind {

@@ -89,6 +89,20 @@ pub enum Refusal {
     /// The session moved to another server, which has not received the request.
     #[error("the session moved to another server")]
     SessionMoved,
+    /// A refusal by a code that this library has no name for.
+    #[error("the server answered with the error code {0}{hint}", hint = hint(*.0))]
+    Code(i32),
+}
+
+/// What to do about a refusal that has no name.
+fn hint(code: i32) -> &'static str {
+    match code {
+        -120 => {
+            ": the session is a local one, which owns no ephemeral nodes; set localSessionsUpgradingEnabled \
+             on the servers"
+        }
+        _ => "",
+    }
 }
 
 impl Refusal {

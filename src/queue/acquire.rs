@@ -37,8 +37,9 @@ impl LockQueue {
     /// # Errors
     ///
     /// [`Error::Timeout`] when `deadline` passes first, [`Error::Refused`] when the server refuses the node
-    /// (access list, quota), [`Error::ConflictingKind`] when the path is in use for another kind of lock,
-    /// [`Error::Closed`] after a shutdown.
+    /// (access list, quota), [`Error::Unanswerable`] when it answers the create of the node again and again
+    /// with the end of the connection, [`Error::ConflictingKind`] when the path is in use for another kind of
+    /// lock, [`Error::Closed`] after a shutdown.
     ///
     /// # Session loss
     ///

@@ -5,7 +5,7 @@ use tracing::{debug, warn};
 use super::create_guard::CreateGuard;
 use super::fast_path::FastPath;
 use super::local_queues::PendingCreate;
-use super::lost_create::{FoundNode, resolve_lost_create};
+use super::lost_create::{FoundNode, LostCreates, resolve_lost_create};
 use super::prefetch::Prefetch;
 use super::queued_node::{QueueState, QueuedNode};
 use super::rule::ContenderKind;
@@ -32,7 +32,7 @@ impl Ticket {
         let session = self.queue.manager().session_for_acquire(deadline, directory.as_str()).await?;
         session.mark_used();
         self.unresolved_creates.retain(|(of, _)| of.epoch() == session.epoch());
-        let mut directories_made = 0;
+        let (mut directories_made, mut lost_creates) = (0, LostCreates::new(&session));
         loop {
             let connection = session.connection();
             let send = || CreateGuard::send(&session, &directory, self.queue.label(), self.queue.data());
@@ -65,7 +65,12 @@ impl Ticket {
                     continue;
                 }
                 Err(error) => {
-                    match Box::pin(self.after_failed_create(&session, &mut create, error, deadline)).await? {
+                    // No other create of this session waits for one that failed.
+                    drop(pending_create);
+                    let lost = &mut lost_creates;
+                    match Box::pin(self.after_failed_create(&session, &mut create, error, lost, deadline))
+                        .await?
+                    {
                         // The list may be older than the node: the wait lists again.
                         Some((node_guard, stat)) => {
                             return Ok(Box::new(QueuedNode::new(
@@ -144,10 +149,11 @@ impl Ticket {
         session: &Session,
         create: &mut CreateGuard,
         error: WireError,
+        lost_creates: &mut LostCreates,
         deadline: Deadline,
     ) -> Result<Option<FoundNode>, StepError> {
         let directory = self.queue.full_directory();
-        match error {
+        match &error {
             WireError::SessionEnded(_) | WireError::Refused(_) => {
                 session.retry_after(&error, Operation::Create, directory.as_str(), deadline).await?;
                 return Ok(None);
@@ -165,6 +171,7 @@ impl Ticket {
             // Not final: the list behind the next create shows the node, and the janitor searches again
             // later.
             self.unresolved_creates.push((session.clone(), create.create_id()));
+            lost_creates.add(session, directory.as_str(), &error, deadline).await?;
         }
         Ok(found)
     }

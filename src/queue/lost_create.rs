@@ -1,15 +1,58 @@
-//! The search for the node of a create whose answer was lost.
+//! The search for the node of a create whose answer was lost, and the end of a row of such creates.
+
+use tracing::warn;
 
 use super::create_guard::{CreateGuard, NodeGuard};
 use super::step_error::{StepError, time_left, timeout_error};
+use crate::config::retry::RetryPauses;
 use crate::error::{Error, Operation, Phase};
 use crate::session::{Session, janitor};
 use crate::time::deadline::Deadline;
-use crate::wire::Stat;
+use crate::wire::{Stat, WireError};
 use crate::znode::path::ZnodePath;
 
 /// A created node, with its stat if the server told it.
 pub(super) type FoundNode = (NodeGuard, Option<Stat>);
+
+/// After this many creates in a row without an answer and without a node, the create is the likely cause.
+///
+/// One more than the broken connections after which a kind of request is known to be the cause: those may have
+/// carried this create as well.
+const LOST_MAX: u32 = 4;
+
+/// The creates of one call that had no answer, and whose nodes were not found.
+///
+/// Between two of them a search or a read has had an answer. So the servers answer, and only not to the create: a server
+/// closes the connection on a request that is larger than its `jute.maxbuffer`, each time.
+pub(super) struct LostCreates {
+    count: u32,
+    pauses: RetryPauses,
+}
+
+impl LostCreates {
+    pub(super) fn new(session: &Session) -> Self {
+        Self { count: 0, pauses: session.settings().retry.start() }
+    }
+
+    /// One more, for this reason. Pauses before the next one, or ends the call.
+    pub(super) async fn add(
+        &mut self,
+        session: &Session,
+        path: &str,
+        cause: &WireError,
+        deadline: Deadline,
+    ) -> Result<(), StepError> {
+        self.count += 1;
+        if self.count >= LOST_MAX {
+            let (operation, attempts) = (Operation::Create, self.count);
+            warn!(path, attempts, %cause, "a create has no answer again and again; it is not sent any more");
+            let (path, cause) = (path.into(), cause.to_string());
+            return Err(Error::Unanswerable { operation, path, attempts, cause }.into());
+        }
+        session.pause(self.pauses.next(), deadline).await;
+        time_left(deadline, path, Phase::Answer)
+    }
+}
 
 /// Searches for the node of a create without an answer. `None` is not final: the create may be executed
 /// later. Fails if the directory may not be listed: the janitor searches on, as long as the session lives.

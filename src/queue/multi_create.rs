@@ -5,7 +5,7 @@ use tracing::debug;
 
 use super::create_guard::{CreateGuard, czxid};
 use super::local_queues::LocalQueues;
-use super::lost_create::{FoundNode, resolve_lost_create};
+use super::lost_create::{FoundNode, LostCreates, resolve_lost_create};
 use super::multi_queue::MultiQueue;
 use super::prefetch::Prefetch;
 use super::queued_node::QueuedNode;
@@ -43,7 +43,7 @@ impl MultiQueue {
         }
         let directories: Vec<String> =
             self.queues.iter().map(|queue| queue.full_directory().to_string()).collect();
-        let mut directories_made = 0;
+        let (mut directories_made, mut lost_creates) = (0, LostCreates::new(&session));
         loop {
             let connection = session.connection();
             let (mut creates_in_flight, creates): (Vec<CreateGuard>, Vec<WriteOp>) = self
@@ -74,7 +74,9 @@ impl MultiQueue {
                 }
                 Err(MultiError::Request(error)) => {
                     let creates = &mut creates_in_flight;
-                    match self.after_failed_creates(&session, tickets, creates, error, deadline).await? {
+                    let lost = &mut lost_creates;
+                    match self.after_failed_creates(&session, tickets, creates, error, lost, deadline).await?
+                    {
                         // The lists may be older than the nodes: the wait lists again.
                         Some(found) => {
                             Self::set_nodes(tickets, &session, found, None);
@@ -176,10 +178,11 @@ impl MultiQueue {
         tickets: &mut [Ticket],
         creates_in_flight: &mut [CreateGuard],
         error: WireError,
+        lost_creates: &mut LostCreates,
         deadline: Deadline,
     ) -> Result<Option<Vec<FoundNode>>, StepError> {
         let path = self.first_directory();
-        match error {
+        match &error {
             WireError::SessionEnded(_) | WireError::Refused(_) => {
                 if error.outcome() == Outcome::NotApplied {
                     creates_in_flight.iter_mut().for_each(CreateGuard::settle);
@@ -201,6 +204,7 @@ impl MultiQueue {
                 for (ticket, create) in tickets.iter_mut().zip(creates_in_flight) {
                     ticket.unresolved_creates.push((session.clone(), create.create_id()));
                 }
+                lost_creates.add(session, path, &error, deadline).await?;
                 Ok(None)
             }
             // Some were deleted by hand. The others are deleted, too.

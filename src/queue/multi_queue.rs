@@ -3,7 +3,7 @@ use tracing::{Instrument, Span, debug, debug_span};
 use super::hold::Hold;
 use super::lock_queue::LockQueue;
 use super::queued_node::QueuedNode;
-use super::step_error::StepError;
+use super::step_error::{Restarts, StepError};
 use super::ticket::Ticket;
 use crate::error::{ConfigError, Error, Operation};
 use crate::manager::ConnectionManager;
@@ -86,7 +86,7 @@ impl MultiQueue {
     }
 
     async fn try_on(&self, deadline: Deadline) -> Result<Option<Vec<Hold>>, Error> {
-        let mut tickets = self.tickets();
+        let (mut tickets, mut restarts) = (self.tickets(), Restarts::default());
         loop {
             let tried = match self.create_nodes(&mut tickets, deadline).await {
                 Ok(()) => Self::grant_if_free(&mut tickets, deadline).await,
@@ -94,7 +94,7 @@ impl MultiQueue {
             };
             match tried {
                 Ok(holds) => return Ok(holds),
-                Err(StepError::Restart) => Self::reset(&mut tickets),
+                Err(StepError::Restart) => self.start_over(&mut tickets, &mut restarts).await,
                 Err(StepError::Fail(error)) => return Err(error),
             }
         }
@@ -131,7 +131,7 @@ impl MultiQueue {
     }
 
     async fn wait_on(&self, deadline: Deadline) -> Result<Vec<Hold>, Error> {
-        let mut tickets = self.tickets();
+        let (mut tickets, mut restarts) = (self.tickets(), Restarts::default());
         loop {
             let waited = match self.create_nodes(&mut tickets, deadline).await {
                 Ok(()) => Self::wait(&mut tickets, deadline).await,
@@ -141,7 +141,7 @@ impl MultiQueue {
                 Ok(holds) => return Ok(holds),
                 Err(StepError::Restart) => {
                     debug!("the positions in the queues are lost; starting over");
-                    Self::reset(&mut tickets);
+                    self.start_over(&mut tickets, &mut restarts).await;
                 }
                 Err(StepError::Fail(error)) => return Err(error),
             }
@@ -161,10 +161,9 @@ impl MultiQueue {
         self.queues.iter().cloned().map(Ticket::new).collect()
     }
 
-    fn reset(tickets: &mut [Ticket]) {
-        for ticket in tickets {
-            ticket.reset();
-        }
+    async fn start_over(&self, tickets: &mut [Ticket], restarts: &mut Restarts) {
+        tickets.iter_mut().for_each(Ticket::reset);
+        restarts.pace(&self.manager).await;
     }
 
     async fn grant_if_free(

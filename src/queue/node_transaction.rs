@@ -243,7 +243,13 @@ impl NodeTransaction {
             // A missing own node may be the work of the transaction. Any other loss ends the search.
             self.own.check()?;
             match self.find_outcome_once(deadline).await {
-                Ok(Some(done)) => return Ok(done),
+                Ok(Some(done)) => {
+                    if matches!(done, TxnOutcome::Nothing) {
+                        // The caller sends it again.
+                        self.session.backoff(deadline).await;
+                    }
+                    return Ok(done);
+                }
                 Ok(None) => {
                     self.own.set_replacing(false);
                     // A try may have been committed, and its nodes deleted since. Then no other client

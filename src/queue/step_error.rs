@@ -1,8 +1,11 @@
 //! Why a step of a wait ends early.
 
 use crate::error::{Error, LossReason, Phase};
+use crate::manager::ConnectionManager;
 use crate::session::Stop;
+use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
+use crate::time::fractions;
 
 /// Why a step did not complete.
 pub(super) enum StepError {
@@ -10,6 +13,25 @@ pub(super) enum StepError {
     Restart,
     /// Return this error to the caller.
     Fail(Error),
+}
+
+/// The restarts of one call.
+///
+/// Each has its own cause: a session ended, or a node was deleted. If one follows the other at once, the cause
+/// is the same, and the servers are asked again after a pause only.
+#[derive(Default)]
+pub(super) struct Restarts {
+    last: Option<BootInstant>,
+}
+
+impl Restarts {
+    pub(super) async fn pace(&mut self, manager: &ConnectionManager) {
+        let pause = fractions::retry_pause(manager.session_timeout());
+        if self.last.is_some_and(|last| manager.now().since(last) < pause) {
+            tokio::time::sleep(pause).await;
+        }
+        self.last = Some(manager.now());
+    }
 }
 
 impl From<Error> for StepError {

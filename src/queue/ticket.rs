@@ -9,7 +9,7 @@ use super::hold::Hold;
 use super::lock_queue::LockQueue;
 use super::prefetch::Prefetch;
 use super::queued_node::{QueueState, QueuedNode};
-use super::step_error::{StepError, timeout_error};
+use super::step_error::{Restarts, StepError, timeout_error};
 use crate::config::limits;
 use crate::error::{Error, Phase};
 use crate::manager::ConnectionManager;
@@ -84,6 +84,7 @@ impl Ticket {
     ///
     /// Cancel safe: the position is kept as long as the ticket is.
     pub async fn refresh(&mut self, deadline: Deadline) -> Result<u32, Error> {
+        let mut restarts = Restarts::default();
         loop {
             self.enqueue(deadline).await?;
             let listed = match &mut self.queued_node {
@@ -97,7 +98,7 @@ impl Ticket {
                         return Ok(ahead);
                     }
                 }
-                Err(StepError::Restart) => self.reset(),
+                Err(StepError::Restart) => self.start_over(&mut restarts).await,
                 Err(StepError::Fail(error)) => return Err(error),
             }
         }
@@ -143,6 +144,7 @@ impl Ticket {
     }
 
     async fn wait_on(&mut self, deadline: Deadline) -> Result<Hold, Error> {
+        let mut restarts = Restarts::default();
         loop {
             // Boxed like other short steps, so that they take no space in every task that waits.
             Box::pin(self.enqueue(deadline)).await?;
@@ -157,7 +159,7 @@ impl Ticket {
                         directory = %self.queue.full_directory(),
                         "the position in the queue is lost; starting over"
                     );
-                    self.reset();
+                    Box::pin(self.start_over(&mut restarts)).await;
                 }
                 Err(StepError::Fail(error)) => return Err(error),
             }
@@ -204,6 +206,7 @@ impl Ticket {
     }
 
     async fn try_on(&mut self, deadline: Deadline) -> Result<Option<Hold>, Error> {
+        let mut restarts = Restarts::default();
         loop {
             self.enqueue(deadline).await?;
             let tried = match self.check_queue(deadline).await {
@@ -213,7 +216,7 @@ impl Ticket {
             };
             match tried {
                 Ok(held) => return Ok(held),
-                Err(StepError::Restart) => self.reset(),
+                Err(StepError::Restart) => self.start_over(&mut restarts).await,
                 Err(StepError::Fail(error)) => return Err(error),
             }
         }
@@ -222,16 +225,23 @@ impl Ticket {
     /// Creates the node, if there is none yet.
     pub(super) async fn enqueue(&mut self, deadline: Deadline) -> Result<(), Error> {
         limits::check(self.queue.data().len())?;
+        let mut restarts = Restarts::default();
         while self.queued_node.is_none() {
             match self.create_node(deadline).await {
                 Ok(queued_node) => self.queued_node = Some(queued_node),
                 Err(StepError::Restart) => {
-                    debug!(directory = %self.queue.full_directory(), "entering the queue again")
+                    debug!(directory = %self.queue.full_directory(), "entering the queue again");
+                    Box::pin(restarts.pace(self.manager())).await;
                 }
                 Err(StepError::Fail(error)) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    async fn start_over(&mut self, restarts: &mut Restarts) {
+        self.reset();
+        restarts.pace(self.manager()).await;
     }
 
     pub(super) fn reset(&mut self) {

@@ -88,7 +88,7 @@ impl<'a> OnceTxn<'a> {
 async fn commit(prepared: &Prepared<'_>, marker: &ZnodePath, deadline: Deadline) -> Result<Once, TxnError> {
     let session = prepared.session();
     // The error of an earlier request that may be applied.
-    let mut in_doubt = None;
+    let (mut in_doubt, mut has_made_parent) = (None, false);
     loop {
         let error = match prepared.send(deadline).await {
             Ok(results) => return Ok(Once::Committed(results)),
@@ -99,6 +99,11 @@ async fn commit(prepared: &Prepared<'_>, marker: &ZnodePath, deadline: Deadline)
                 if deadline.has_passed() {
                     return Err(in_doubt.unwrap_or_else(|| no_time_left(marker, deadline)));
                 }
+                if has_made_parent {
+                    // It was deleted at once.
+                    session.backoff(deadline).await;
+                }
+                has_made_parent = true;
                 continue;
             }
             Err(refused) => prepared.error_of(refused),

@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 use futures::Stream;
 use parking_lot::Mutex;
 
-use super::mirror::{Changed, differ};
-use super::node::ViewNode;
+use super::mirror::Changed;
+use super::node::{ViewNode, differ};
 use super::snapshot::{Snapshot, ViewState};
 
 /// A node that differs between two snapshots.

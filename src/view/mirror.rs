@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::bounds::{Exceeded, ViewBounds};
 use super::listed_children::ListedChildren;
-use super::node::{Decode, ViewNode, is_same_state};
+use super::node::{Decode, ViewNode, differ, is_same_state};
 use super::node_map::{NodeMap, child, level, parent};
 use super::visit::{Cause, Visit};
 use crate::wire::Stat;
@@ -208,15 +208,13 @@ impl<T> Mirror<T> {
                 self.remove(&path);
                 self.finish(&path);
             }
-            (ReadRequest::Stat(path), Answer::Stat(stat)) => {
-                match self.nodes.get(&path).is_some_and(|known| is_same_state(known.stat(), &stat)) {
-                    true => self.visit_children(&path, &stat),
-                    false => self.requests.push_back(ReadRequest::Data(path)),
-                }
-            }
+            (ReadRequest::Stat(path), Answer::Stat(stat)) => match self.is_unchanged(&path, &stat) {
+                true => self.visit_children(&path, &stat),
+                false => self.requests.push_back(ReadRequest::Data(path)),
+            },
             (ReadRequest::Data(path), Answer::Data(data, stat)) if self.has_parent(&path) => {
                 // The value of a known state is not decoded again.
-                if !self.nodes.get(&path).is_some_and(|known| is_same_state(known.stat(), &stat)) {
+                if !self.is_unchanged(&path, &stat) {
                     let node = ViewNode::decoded(&path, (data, stat), &*self.decode);
                     self.insert(&path, Arc::new(node));
                 }
@@ -248,13 +246,20 @@ impl<T> Mirror<T> {
         let known = self.nodes.get_key(path);
         let path = known.map_or_else(|| path.into(), |(path, _)| Arc::clone(path));
         let is_large = self.nodes.get(&path).is_some_and(|known| known.stat().data_length > LARGE);
-        self.requests.push_back(if is_large {
-            ReadRequest::Stat(Arc::clone(&path))
-        } else {
-            ReadRequest::Data(Arc::clone(&path))
-        });
+        let read: fn(_) -> _ = if is_large { ReadRequest::Stat } else { ReadRequest::Data };
+        self.requests.push_back(read(Arc::clone(&path)));
         self.visits.insert(path, Visit { cause, again: None });
         self.count(cause.number);
+    }
+
+    /// Whether the node is as it was. If it is the root, which an event named, then any node may have changed:
+    /// some servers name the watched node in every event of a watch that reaches below it.
+    fn is_unchanged(&mut self, path: &str, stat: &Stat) -> bool {
+        let is_same = self.nodes.get(path).is_some_and(|known| is_same_state(known.stat(), stat));
+        if let Some(visit) = self.visits.get_mut(path).filter(|_| is_same && path.is_empty()) {
+            visit.cause.is_deep = true;
+        }
+        is_same
     }
 
     fn finish(&mut self, path: &str) {
@@ -387,14 +392,5 @@ impl<T> Mirror<T> {
         } else {
             self.before.entry(path).or_insert(Some(node));
         }
-    }
-}
-
-/// Whether a node was created, written or deleted between two states of its path.
-pub(super) fn differ<T>(before: Option<&Arc<ViewNode<T>>>, now: Option<&Arc<ViewNode<T>>>) -> bool {
-    match (before, now) {
-        (None, None) => false,
-        (Some(before), Some(now)) => !before.is_same_state(now),
-        _ => true,
     }
 }

@@ -80,6 +80,15 @@ pub(super) fn is_same_state(one: &Stat, other: &Stat) -> bool {
     (one.czxid, one.mzxid) == (other.czxid, other.mzxid)
 }
 
+/// Whether a node was created, written or deleted between two states of its path.
+pub(super) fn differ<T>(before: Option<&Arc<ViewNode<T>>>, now: Option<&Arc<ViewNode<T>>>) -> bool {
+    match (before, now) {
+        (None, None) => false,
+        (Some(before), Some(now)) => !before.is_same_state(now),
+        _ => true,
+    }
+}
+
 impl DecodeError {
     /// The path of the node, below the root of the view.
     #[must_use]

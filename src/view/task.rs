@@ -92,16 +92,27 @@ impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
     }
 
     async fn follow(&mut self) {
+        let mut pauses = None;
         while let Ok(session) = self.manager.session(Deadline::never(), self.root.as_str()).await {
+            let connection = session.live_connection();
             let stop = self.follow_connection(&session).await;
             // A comparison on this connection shows nothing of what happened since: the callers ask again.
             self.settling.clear();
+            if self.hub.latest().state() == ViewState::Live {
+                pauses = None;
+            }
             self.hub.enter(self.state_after(&stop));
             match stop {
+                // The watch ended, and its connection did not.
+                ViewStop::Interrupted if connection.is_some() && session.live_connection() == connection => {
+                    self.pause(fractions::retry_pause(session.timeout()), true).await;
+                }
                 ViewStop::Interrupted => {}
                 ViewStop::Failed(error) => {
                     debug!(%error, "a read of the view failed; all nodes are compared again");
-                    self.pause(fractions::retry_pause(session.timeout()), true).await;
+                    // Longer and longer, as long as each attempt fails: the reads themselves may be the cause.
+                    let next = pauses.get_or_insert_with(|| session.settings().retry.start()).next();
+                    self.pause(next.max(fractions::retry_pause(session.timeout())), true).await;
                 }
                 ViewStop::Exceeded(exceeded) => {
                     warn!(%exceeded, "the view keeps its last snapshot");

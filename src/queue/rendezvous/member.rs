@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{MEMBER, Rendezvous};
 use crate::error::{Error, Operation, Outcome, Phase, Refusal};
 use crate::queue::create_guard::NodeGuard;
+use crate::queue::lost_create::LostCreates;
 use crate::queue::node_registration::NodeRegistration;
 use crate::queue::step_error::{StepError, timeout_error};
 use crate::session::{Origin, Session, make_queue_directory};
@@ -74,8 +75,9 @@ impl Rendezvous {
     ) -> Result<EnteringMember, StepError> {
         let (session, path) = (session.clone(), path.to_owned());
         let mut creates = MemberCreates { session, path, is_open: false, in_doubt: 0 };
+        let mut lost_creates = LostCreates::new(&creates.session);
         loop {
-            if let Some((stat, origin)) = self.try_create(&mut creates, deadline).await? {
+            if let Some((stat, origin)) = self.try_create(&mut creates, &mut lost_creates, deadline).await? {
                 let node_guard = NodeGuard::of(&creates.session, creates.path.clone());
                 creates.is_open = false;
                 let data = Arc::clone(&self.node_data);
@@ -90,6 +92,7 @@ impl Rendezvous {
     async fn try_create(
         &self,
         creates: &mut MemberCreates,
+        lost_creates: &mut LostCreates,
         deadline: Deadline,
     ) -> Result<Option<(Stat, Origin)>, StepError> {
         let (session, path) = (creates.session.clone(), creates.path.clone());
@@ -117,13 +120,20 @@ impl Rendezvous {
         };
         creates.is_open = false;
         creates.in_doubt += u32::from(error.outcome() == Outcome::Unknown);
-        match error {
+        match &error {
             WireError::Refused(Refusal::NoNode) => {
                 make_queue_directory(&session, &self.full, deadline).await?;
             }
+            WireError::Broken(_) => {
+                debug!(path, %error, "a create without an answer; creating the member's node again");
+                // A node that was created after all is adopted by the next create.
+                if self.stat(&session, &path, deadline).await?.is_none() {
+                    lost_creates.add(&session, self.full.as_str(), &error, deadline).await?;
+                }
+            }
             error => {
                 debug!(path, %error, "creating the member's node again");
-                session.retry_after(&error, Operation::Create, self.full.as_str(), deadline).await?;
+                session.retry_after(error, Operation::Create, self.full.as_str(), deadline).await?;
             }
         }
         Ok(None)

@@ -203,3 +203,28 @@ fn a_node_of_a_tree_that_was_created_anew_is_reported_once() {
         assert_eq!(reported, once);
     }
 }
+
+/// As servers do that name the watched node in each event.
+#[test]
+fn an_event_that_names_an_unchanged_root_may_be_of_any_node() {
+    let (mut mirror, mut server) = (mirror(ViewBounds::default()), Server::default());
+    for path in ["", "a", "a/b", "a/b/c", "d"] {
+        assert!(server.create(path, b"1"));
+    }
+    answer_all(&mut mirror, &server);
+    sizes(&mut mirror);
+    server.set("a/b", b"2");
+    mirror.hint("");
+    answer_all(&mut mirror, &server);
+    assert_eq!(sizes(&mut mirror), (5, 1));
+    server.delete("a/b/c");
+    server.create("d/e", b"3");
+    mirror.hint("");
+    answer_all(&mut mirror, &server);
+    assert_eq!(sizes(&mut mirror), (5, 2));
+    // The root itself has changed, and nothing else.
+    server.set("", b"2");
+    mirror.hint("");
+    assert!(answer_all(&mut mirror, &server) <= 2);
+    assert_eq!(sizes(&mut mirror), (5, 1));
+}

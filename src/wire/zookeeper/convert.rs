@@ -138,6 +138,9 @@ pub(super) fn wire_error(error: client::Error) -> WireError {
         Error::Unimplemented => Refusal::Unimplemented,
         Error::SessionMoved => Refusal::SessionMoved,
         Error::MarshallingError | Error::BadArguments(_) => Refusal::BadRequest,
+        Error::NoWatcher => Refusal::Code(-121),
+        Error::ReconfigDisabled => Refusal::Code(-123),
+        Error::UnexpectedErrorCode(code) if is_definite(code) => Refusal::Code(code),
         Error::SessionExpired => return WireError::SessionEnded(LossReason::SessionExpired),
         Error::AuthFailed => return WireError::SessionEnded(LossReason::AuthFailed),
         Error::ClientClosed => return WireError::SessionEnded(LossReason::SessionExpired),
@@ -149,4 +152,32 @@ pub(super) fn wire_error(error: client::Error) -> WireError {
         other => return WireError::Broken(other.to_string()),
     };
     WireError::Refused(refusal)
+}
+
+/// Whether a server that answers with this code has not applied the request.
+///
+/// Codes below -100 are about the request. The others are about the system: a server that does not know what
+/// has become of a write answers with one of them. So does -122, a request that was not completed in time.
+fn is_definite(code: i32) -> bool {
+    const REQUEST_TIMEOUT: i32 = -122;
+    (-199..=-101).contains(&code) && code != REQUEST_TIMEOUT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_code_about_the_request_says_that_nothing_was_applied() {
+        for code in [-101, -120, -126, -199] {
+            let refused = WireError::Refused(Refusal::Code(code));
+            assert_eq!(wire_error(client::Error::UnexpectedErrorCode(code)), refused);
+        }
+        for code in [-1, -3, -4, -7, -13, -100, -122, -200, 0, 7, i32::MIN] {
+            let WireError::Broken(cause) = wire_error(client::Error::UnexpectedErrorCode(code)) else {
+                panic!("{code} is taken for a definite answer");
+            };
+            assert!(cause.contains(&code.to_string()), "{cause}");
+        }
+    }
 }
