@@ -11,6 +11,7 @@ impl Error {
             Self::Config(_)
             | Self::ConflictingKind { .. }
             | Self::SequenceExhausted { .. }
+            | Self::ServersReset { .. }
             | Self::Connect(ConnectError::Config(_)) => ErrorKind::Misuse,
             Self::Timeout { phase: Phase::Call(_), .. } | Self::Unknown { .. } => ErrorKind::Unknown,
             Self::Timeout { .. } => ErrorKind::Timeout,

@@ -157,6 +157,23 @@ pub enum Error {
         /// The path of the lock, or of one of its nodes.
         path: WholePath,
     },
+    /// The servers have gone back behind a transaction that this manager has seen: their data was lost, or
+    /// was restored from a backup. Fencing tokens, revisions and ids would go back, too. So the manager
+    /// grants nothing and changes no counter or shared value until its process is started again. Before that,
+    /// raise [`token_generation`](crate::ConnectionManagerBuilder::token_generation) in every process.
+    #[error(
+        "{path}: the servers were at transaction {seen:#x} before, and are at {now:#x}, so their data was \
+         lost or restored, and fencing tokens and ids would go back; stop the processes, raise token_generation, \
+         and start them again (operations.md, After a restore)"
+    )]
+    ServersReset {
+        /// The path of the lock or node.
+        path: WholePath,
+        /// The transaction that was seen, as a zxid.
+        seen: i64,
+        /// A later transaction, with a smaller zxid.
+        now: i64,
+    },
     /// A transaction was not committed: nothing was written.
     #[error(transparent)]
     NotCommitted(Box<TxnError>),

@@ -33,7 +33,7 @@ use self::state::{StatePublisher, StateSnapshot};
 use crate::environment::Environment;
 use crate::error::{ConfigError, ConnectError, Error, Phase};
 use crate::session::janitor::Pending;
-use crate::session::{Session, SessionSettings};
+use crate::session::{ServersReset, Session, SessionSettings};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::Backend;
@@ -174,6 +174,11 @@ impl ConnectionManager {
     /// As [`connected`](Self::connected).
     pub async fn connected_timeout(&self, timeout: Duration) -> Result<(), Error> {
         self.session(Deadline::after(timeout), "/").await.map(|_| ())
+    }
+
+    /// The proof that the servers went back behind what this manager has seen, if there is one.
+    pub(crate) fn servers_reset(&self) -> Option<ServersReset> {
+        self.0.shared.settings.session.zxids.reset()
     }
 
     pub(crate) fn environment(&self) -> &Arc<dyn Environment> {

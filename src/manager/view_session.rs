@@ -66,6 +66,7 @@ impl ManagerInner {
             environment: Arc::clone(&session.environment),
             purpose: SessionPurpose::Views,
             lacks_containers: AtomicBool::new(false),
+            zxids: Arc::clone(&session.zxids),
         };
         let settings = Settings {
             needs_chroot: *needs_chroot,

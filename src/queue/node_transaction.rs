@@ -347,7 +347,8 @@ impl NodeTransaction {
         // The original hold must have been valid until here.
         self.own.check()?;
         for held_node in &made {
-            if !self.session.try_grant(held_node.node()) {
+            let granted = self.session.try_grant(held_node.node());
+            if !granted.map_err(|reset| reset.error(self.own.path()))? {
                 return Err(self.own.loss_by(self.session.loss().unwrap_or(LossReason::LeaseRanOut)).into());
             }
             held_node.node().check()?;

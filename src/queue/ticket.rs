@@ -330,7 +330,7 @@ impl Ticket {
         let directory = self.queue.full_directory().as_str();
         let session = queued_node.registration.0.session().clone();
         let czxid = queued_node.token_zxid(deadline, directory).await?;
-        while !session.try_grant(&queued_node.registration.0) {
+        while !session.try_grant(&queued_node.registration.0).map_err(|reset| reset.error(directory))? {
             let confirmed = tokio::select! {
                 biased;
                 confirmed = session.until_lease_is_valid(deadline) => confirmed,

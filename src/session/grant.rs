@@ -4,25 +4,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tracing::debug;
 
-use super::{OwnedNode, Session};
+use super::{OwnedNode, ServersReset, Session};
 use crate::error::LossReason;
 use crate::time::deadline::Deadline;
 
 impl Session {
     /// Marks the node as held if the session is alive and the lease covers this instant. Returns whether it
     /// did.
-    pub(crate) fn try_grant(&self, node: &OwnedNode) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// The servers went back behind what was seen: the fencing token may be smaller than one that was granted
+    /// before.
+    pub(crate) fn try_grant(&self, node: &OwnedNode) -> Result<bool, ServersReset> {
+        if let Some(reset) = self.servers_reset() {
+            return Err(reset);
+        }
         let mut lease = self.0.lease.lock();
         let now = self.now();
         if self.loss().is_some() || !lease.covers(now) {
-            return false;
+            return Ok(false);
         }
         node.mark_held(lease.observe(now), now);
         drop(lease);
         self.0.clock_watcher.notify();
         self.0.deletion_watcher.notify();
         self.mark_used();
-        true
+        Ok(true)
     }
 
     /// Whether the server cannot have expired the session yet.

@@ -37,6 +37,7 @@ mod tree_watches;
 mod txn_in_flight;
 mod verify;
 mod watch_budget;
+mod zxid_history;
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -68,6 +69,7 @@ pub(crate) use self::tree_watches::PathWatch;
 use self::tree_watches::TreeWatches;
 pub(crate) use self::txn_in_flight::TxnInFlight;
 pub(crate) use self::watch_budget::{Reservation, WatchBudget};
+pub(crate) use self::zxid_history::{ServersReset, ZxidHistory};
 use crate::error::LossReason;
 use crate::session::janitor::Janitor;
 use crate::session::lease::SessionLease;

@@ -1,8 +1,9 @@
 //! The requests of a session, and the wait for their replies.
 
-use tracing::warn;
+use tracing::{error, warn};
 
-use super::Session;
+use super::zxid_history::SeenBefore;
+use super::{ServersReset, Session};
 use crate::error::{LossReason, Refusal};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
@@ -100,6 +101,7 @@ impl Session {
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         let (connection, sent) = (wire.connection_id(), self.now());
+        let before = self.settings().zxids.before_write();
         let reply = wire.create(path, data, mode);
         let session = self.clone();
         let is_ephemeral = matches!(mode, CreateMode::Ephemeral | CreateMode::EphemeralSequential);
@@ -108,6 +110,7 @@ impl Session {
             session.confirmed(connection, sent);
             if let Some(stat) = created.stat {
                 session.observe_server_time(stat.ctime);
+                session.wrote(before, stat.czxid);
             }
             if let (true, Some(stat)) = (is_ephemeral, created.stat) {
                 session.check_owner(&created.path, &stat)?;
@@ -126,6 +129,7 @@ impl Session {
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         let (connection, sent) = (wire.connection_id(), self.now());
+        let before = self.settings().zxids.before_write();
         let commit = wire.multi(operations);
         let session = self.clone();
         Box::pin(async move {
@@ -135,6 +139,11 @@ impl Session {
                     session.confirmed(connection, sent);
                     if let Some(time) = answered.iter().flatten().filter_map(WriteResult::time).max() {
                         session.observe_server_time(time);
+                    }
+                    // The stat of a create is left out: servers before 3.8.2 send none, and any bytes in its
+                    // place may read as one (ZOOKEEPER-4026).
+                    if let Some(zxid) = answered.iter().flatten().find_map(WriteResult::written_zxid) {
+                        session.wrote(before, zxid);
                     }
                     Ok(answered)
                 }
@@ -165,13 +174,34 @@ impl Session {
 
     /// Sends a write of a node's data now; the reply is awaited later.
     pub(crate) fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat> {
+        let before = self.settings().zxids.before_write();
         let reply = self.write(|wire| wire.set_data(path, data, version));
         let session = self.clone();
         Box::pin(async move {
             let stat = reply.await?;
             session.observe_server_time(stat.mtime);
+            session.wrote(before, stat.mzxid);
             Ok(stat)
         })
+    }
+
+    /// Records the transaction of a write.
+    fn wrote(&self, before: SeenBefore, zxid: i64) {
+        if let Some(ServersReset { seen, now }) = self.settings().zxids.wrote(before, zxid) {
+            error!(
+                epoch = self.0.epoch.0,
+                seen = format_args!("{seen:#x}"),
+                now = format_args!("{now:#x}"),
+                "the servers have gone back to an earlier transaction: their data was lost, or restored from \
+                 a backup; this manager grants nothing and changes no counter until its process is started \
+                 again; first raise token_generation in every process (operations.md, After a restore)"
+            );
+        }
+    }
+
+    /// The proof that the servers went back behind what this manager has seen, if there is one.
+    pub(crate) fn servers_reset(&self) -> Option<ServersReset> {
+        self.settings().zxids.reset()
     }
 
     /// Records the time of a write, by the servers' clock.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::config::lease_renewal::LeaseRenewal;
 use crate::config::retry::RetryPolicy;
 use crate::environment::Environment;
+use crate::session::ZxidHistory;
 
 /// The settings of a manager that its sessions need.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct SessionSettings {
     pub(crate) purpose: SessionPurpose,
     /// Whether the servers do not support container nodes. Each session would learn it by broken connections.
     pub(crate) lacks_containers: AtomicBool,
+    /// The transactions that the manager has seen, in all its sessions.
+    pub(crate) zxids: Arc<ZxidHistory>,
 }
 
 /// What a session is for. Log lines about a session name it, in the field `purpose`.

@@ -256,6 +256,14 @@ pub enum WriteResult {
 }
 
 impl WriteResult {
+    /// The transaction, if this is the answer to a write of a node's data.
+    pub(crate) fn written_zxid(&self) -> Option<i64> {
+        match self {
+            Self::Written(stat) => Some(stat.mzxid),
+            Self::Done | Self::Created(_) => None,
+        }
+    }
+
     /// The time of the operation by the leader's clock, if the server sent it.
     pub(crate) fn time(&self) -> Option<i64> {
         match self {

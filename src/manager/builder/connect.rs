@@ -163,6 +163,7 @@ impl ConnectionManagerBuilder {
             environment,
             purpose: SessionPurpose::Locks,
             lacks_containers: AtomicBool::new(false),
+            zxids: Arc::default(),
         };
         Settings {
             chroot: servers.chroot().clone(),

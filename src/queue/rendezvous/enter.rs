@@ -218,7 +218,7 @@ impl Rendezvous {
     ) -> Result<Admitted, Error> {
         let node = Arc::clone(&member.registration.0);
         let session = node.session();
-        while !session.try_grant(&node) {
+        while !session.try_grant(&node).map_err(|reset| reset.error(self.full.as_str()))? {
             let confirmed = tokio::select! {
                 biased;
                 confirmed = session.until_lease_is_valid(deadline) => confirmed,
