@@ -104,7 +104,7 @@ pub use self::election::{CandidateState, CandidateWatch, Election, Leader, Leade
 pub use self::group::{
     Group, GroupInspection, Member, MemberInspection, MemberLayout, MembersView, Membership,
 };
-pub use self::id_blocks::IdBlocks;
+pub use self::id_blocks::{IdBlocks, IdBlocksError};
 pub use self::inspection::Inspection;
 pub use self::lock::{Guard, Lock, LockGuard, QueueTicket, ReleaseErrors};
 pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};

@@ -21,6 +21,8 @@ pub(super) struct ChangeRequest {
     pub(super) decide: Decide,
     /// The change never writes.
     pub(super) is_read: bool,
+    /// It was put back, and is taken without changes of other calls that write.
+    pub(super) was_put_back: bool,
     pub(super) deadline: Deadline,
     /// `None` once it was answered.
     pub(super) done: Option<oneshot::Sender<Result<i64, Error>>>,
@@ -67,15 +69,18 @@ impl ChangeQueue {
         self.waiting.len() < before
     }
 
-    /// Puts changes back to the front.
-    pub(super) fn put_back(&mut self, requests: Vec<ChangeRequest>) {
-        requests.into_iter().rev().for_each(|request| self.waiting.push_front(request));
+    /// Puts reads back to the front. What becomes of the changes of other calls no longer concerns them.
+    pub(super) fn put_back(&mut self, reads: Vec<ChangeRequest>) {
+        for read in reads.into_iter().rev() {
+            self.waiting.push_front(ChangeRequest { was_put_back: true, ..read });
+        }
     }
 
     /// Takes the changes to apply together. Those that nobody waits for are left out.
     pub(super) fn take(&mut self, combines: bool) -> Option<Batch> {
         self.waiting.retain(|request| !request.is_dropped());
-        let first_is_read = self.waiting.front()?.is_read;
+        let first = self.waiting.front()?;
+        let (first_is_read, combines) = (first.is_read, combines && !first.was_put_back);
         let joins =
             |at: usize, request: &ChangeRequest| combines || at == 0 || (first_is_read && request.is_read);
         let taken = self.waiting.iter().take(CHANGES_MAX).enumerate();
@@ -160,6 +165,7 @@ mod tests {
                 number: 0,
                 decide: Box::new(decide),
                 is_read,
+                was_put_back: false,
                 deadline: Deadline::never(),
                 done: Some(done),
             },
@@ -190,6 +196,25 @@ mod tests {
     }
 
     #[test]
+    fn reads_that_were_put_back_are_taken_without_changes_that_write() {
+        let mut queue = ChangeQueue::default();
+        let _answers = [true, false, true].map(|is_read| {
+            let (request, answer) = request(is_read);
+            queue.push(request);
+            answer
+        });
+        let mut batch = queue.take(true).unwrap();
+        let _later = [true, false].map(|is_read| {
+            let (request, answer) = request(is_read);
+            queue.push(request);
+            answer
+        });
+        queue.put_back(batch.remove_reads());
+        let taken = std::iter::from_fn(|| queue.take(true)).map(|batch| batch.requests.len());
+        assert_eq!(taken.collect::<Vec<_>>(), [3, 1], "three reads, and the write behind them");
+    }
+
+    #[test]
     fn each_change_is_decided_from_the_state_that_the_one_before_leaves() {
         let mut queue = ChangeQueue::default();
         let _answers = [request(false), request(true), request(false)].map(|(request, answer)| {
@@ -197,8 +222,7 @@ mod tests {
             answer
         });
         let mut batch = queue.take(true).unwrap();
-        let content =
-            Content { data: (*b"a").into(), czxid: 1, mzxid: 1, version: 0, has_all_children: true };
+        let content = Content { data: (*b"a").into(), czxid: 1, mzxid: 1, version: 0 };
         assert_eq!(batch.decide(&Some(content)).as_deref(), Some(&b"axx"[..]));
         assert_eq!(batch.decide(&None).as_deref(), Some(&b"xx"[..]), "decided anew from another state");
     }

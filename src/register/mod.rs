@@ -11,6 +11,10 @@
 //! The version alone does not tell a node from one that was created in its place. The writer node does: it
 //! ends with its parent. So the node is read behind the create of the writer node.
 //!
+//! An attempt to create the node writes a writer node *beside* it, in the same directory: one below the node
+//! would be deleted with it, and the outcome with both. Before the call ends with an outcome, an attempt was
+//! applied or all of them are fenced off, so none of them creates the node later.
+//!
 //! The bytes of the node are those of the recipe, and clients that know nothing of the writer node, such as
 //! Curator's, change the same node by its version.
 //!
@@ -19,6 +23,8 @@
 
 mod attempt;
 mod batch;
+mod creation;
+mod decision;
 mod doubts;
 mod inspect;
 #[cfg(test)]
@@ -39,6 +45,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use self::batch::{ChangeQueue, ChangeRequest};
+use self::decision::Decision;
 pub use self::inspect::{RegisterInfo, WriterInfo};
 pub use self::rule::{Change, Current};
 use self::worker::Memory;
@@ -162,7 +169,8 @@ impl Register {
     /// for the state from which the change was applied, and the zxid of the write, or of the state if nothing
     /// was to be written.
     ///
-    /// `decide` may be called several times, and must depend on its argument alone.
+    /// `decide` may be called several times, and must depend on its argument alone. If it panics, nothing is
+    /// written for this call, and the call panics.
     ///
     /// # Ordering
     ///
@@ -172,14 +180,16 @@ impl Register {
     /// # Errors
     ///
     /// [`Error::Unknown`]: the change may be applied. [`Error::Timeout`], [`Error::Refused`],
-    /// [`Error::Config`] (the data is too large, or no tokio runtime): it is not applied. [`Error::Closed`]
-    /// after a shutdown.
+    /// [`Error::Config`] (the data is too large, or no tokio runtime): it is not applied.
+    /// [`Error::ServersReset`]: the servers have lost data, and the change is not applied.
+    /// [`Error::Closed`] after a shutdown.
     ///
     /// # Session loss
     ///
     /// Goes on in the next session. If the session ends before the answer, the writer node of the old
     /// session tells the outcome if it still exists, and otherwise the node does if it is unchanged since
-    /// all attempts that had no answer. If neither does, the outcome is unknown.
+    /// all attempts that had no answer. If neither does, the outcome is unknown; that of a change that was to
+    /// create the node is so without the writer node.
     ///
     /// # Cancel safety
     ///
@@ -187,18 +197,20 @@ impl Register {
     /// applied.
     pub async fn update<T: Send + 'static>(
         &self,
-        mut decide: impl FnMut(Current<'_>) -> (Change, T) + Send + 'static,
+        decide: impl FnMut(Current<'_>) -> (Change, T) + Send + 'static,
     ) -> Result<(T, i64), Error> {
-        let slot = Arc::new(Mutex::new(None));
-        let result = Arc::clone(&slot);
-        let decide = move |current: Current<'_>| {
-            let (change, value) = decide(current);
-            *result.lock() = Some(value);
-            change
-        };
-        let zxid = self.submit(Box::new(decide), false).await?;
-        let value = slot.lock().take();
-        value.map(|value| (value, zxid)).ok_or_else(|| self.task_ended())
+        if let Some(reset) = self.manager().servers_reset() {
+            return Err(reset.error(self.inner.full.as_str()));
+        }
+        let outcome = Decision::default();
+        let decide = outcome.recorded(decide);
+        let zxid = self.submit(decide, false).await?;
+        if let Some(reset) = self.manager().servers_reset() {
+            // What was written, and its zxid, may go back behind what this process has seen.
+            let (path, cause) = (self.inner.full.as_str(), reset.error(self.inner.full.as_str()).to_string());
+            return Err(Error::Unknown { operation: Operation::Write, path: path.into(), cause });
+        }
+        outcome.take().map(|value| (value, zxid)).ok_or_else(|| self.task_ended())
     }
 
     /// Reads the node: what `read` returns for its present state, and the zxid of the last write of it, 0 if
@@ -225,15 +237,10 @@ impl Register {
         &self,
         mut read: impl FnMut(Current<'_>) -> T + Send + 'static,
     ) -> Result<(T, i64), Error> {
-        let slot = Arc::new(Mutex::new(None));
-        let result = Arc::clone(&slot);
-        let decide = move |current: Current<'_>| {
-            *result.lock() = Some(read(current));
-            Change::Keep
-        };
-        let zxid = self.submit(Box::new(decide), true).await?;
-        let value = slot.lock().take();
-        value.map(|value| (value, zxid)).ok_or_else(|| self.task_ended())
+        let outcome = Decision::default();
+        let decide = outcome.recorded(move |current| (Change::Keep, read(current)));
+        let zxid = self.submit(decide, true).await?;
+        outcome.take().map(|value| (value, zxid)).ok_or_else(|| self.task_ended())
     }
 
     async fn submit(&self, decide: batch::Decide, is_read: bool) -> Result<i64, Error> {
@@ -243,7 +250,10 @@ impl Register {
         let deadline = Deadline::after(inner.manager.operation_timeout());
         let (done, answer) = oneshot::channel();
         let answered = self
-            .queue_up(ChangeRequest { number: 0, decide, is_read, deadline, done: Some(done) }, answer)
+            .queue_up(
+                ChangeRequest { number: 0, decide, is_read, was_put_back: false, deadline, done: Some(done) },
+                answer,
+            )
             .await;
         timer.end(&answered);
         answered
@@ -285,7 +295,7 @@ impl Register {
         answered.unwrap_or_else(|_| Err(self.task_ended()))
     }
 
-    /// The error if the task ended without an answer: its runtime was shut down, or `decide` panicked.
+    /// The error if the task ended without an answer: its runtime was shut down.
     fn task_ended(&self) -> Error {
         Error::Unknown {
             operation: Operation::Write,

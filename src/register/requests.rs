@@ -34,37 +34,39 @@ pub(super) async fn read_node(
             Err(error) => return Err(failed(error)),
         };
         if session.connection() == connection {
+            if let Some((_, stat)) = &node {
+                session.settings().zxids.saw(stat.mzxid);
+            }
             return Ok(node);
         }
     }
 }
 
-/// Creates the writer node, and reads the node behind that: as long as the writer node exists, the node is
-/// the one that was read, and not another one that was created in its place with the same version. If the
-/// node does not exist, there is no writer node, either.
-///
-/// Returns `None` if the writer node exists and is not new: because of an attempt.
+/// Creates the writer node below the node, and reads the node behind that: as long as the writer node exists,
+/// the node is the one that was read, and not another one that was created in its place with the same
+/// version. If the node does not exist, there is no writer node, either.
 pub(super) async fn create_writer(
     session: &Session,
     path: &str,
     writer: &mut WriterNode,
-    is_new: bool,
     deadline: Deadline,
-) -> Result<Option<Basis>, StepFailure> {
-    writer.set_used();
+) -> Result<Basis, StepFailure> {
+    writer.set_sent();
     let mut create = session.create(writer.path(), b"0", CreateMode::Ephemeral);
     let mut read = session.read(|wire| wire.data(path));
     match session.await_reply(&mut create, deadline).await {
         Ok(_) => writer.set_created(),
-        // The answer to an earlier create was lost.
-        Err(WireError::Refused(Refusal::NodeExists)) if is_new => writer.set_created(),
-        Err(WireError::Refused(Refusal::NodeExists)) => return Ok(None),
-        Err(WireError::Refused(Refusal::NoNode)) => {}
+        Err(WireError::Refused(refusal)) => {
+            writer.set_refused();
+            if refusal != Refusal::NoNode {
+                return Err(StepFailure::Wire(Operation::Create, WireError::Refused(refusal)));
+            }
+        }
         Err(error) => return Err(StepFailure::Wire(Operation::Create, error)),
     }
     match session.await_reply(&mut read, deadline).await {
-        Ok((data, stat)) => Ok(Some(Some(Content::new(data, &stat)))),
-        Err(WireError::Refused(Refusal::NoNode)) => Ok(Some(None)),
+        Ok((data, stat)) => Ok(Some(Content::new(data, &stat))),
+        Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
         Err(error) => Err(StepFailure::Wire(Operation::Read, error)),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Refusal;
-use crate::wire::{Stat, WriteOp};
+use crate::wire::Stat;
 
 /// The state of a node, as a change is decided from it.
 #[derive(Clone, Copy, Debug)]
@@ -57,16 +57,12 @@ pub(super) struct Content {
     pub(super) czxid: i64,
     pub(super) mzxid: i64,
     pub(super) version: i32,
-    /// No child of the node was ever deleted.
-    pub(super) has_all_children: bool,
 }
 
 impl Content {
     pub(super) fn new(data: impl Into<Arc<[u8]>>, stat: &Stat) -> Self {
-        // Fewer are left than were made if one was deleted.
-        let has_all_children = stat.children_made() == stat.children;
         let (czxid, mzxid, version) = (stat.czxid, stat.mzxid, stat.version);
-        Self { data: data.into(), czxid, mzxid, version, has_all_children }
+        Self { data: data.into(), czxid, mzxid, version }
     }
 }
 
@@ -94,21 +90,16 @@ pub(super) enum AttemptVerdict {
     WriterMissing,
     /// The node is not the one that was read.
     Stale,
-    /// The parent of the node does not exist.
-    ParentMissing,
     /// Another reason.
     Refused(Refusal),
 }
 
 impl AttemptVerdict {
-    /// The meaning of a refusal of `operation`.
-    pub(super) fn of(part: AttemptPart, operation: &WriteOp, refusal: Refusal) -> Self {
-        let is_create = matches!(operation, WriteOp::Create { .. });
+    /// The meaning of a refusal of the operation on this node.
+    pub(super) fn of(part: AttemptPart, refusal: Refusal) -> Self {
         match (part, refusal) {
-            (AttemptPart::Writer, Refusal::NodeExists | Refusal::BadVersion) => Self::WriterMoved,
-            (AttemptPart::Writer, Refusal::NoNode) if is_create => Self::Stale,
+            (AttemptPart::Writer, Refusal::BadVersion) => Self::WriterMoved,
             (AttemptPart::Writer, Refusal::NoNode) => Self::WriterMissing,
-            (AttemptPart::Node, Refusal::NoNode) if is_create => Self::ParentMissing,
             (AttemptPart::Node, Refusal::NodeExists | Refusal::BadVersion | Refusal::NoNode) => Self::Stale,
             (_, refusal) => Self::Refused(refusal),
         }
@@ -118,34 +109,26 @@ impl AttemptVerdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::CreateMode;
 
     #[test]
     fn each_refusal_of_an_attempt_means_one_thing() {
-        let create = WriteOp::Create { path: String::new(), data: Vec::new(), mode: CreateMode::Persistent };
-        let set = WriteOp::SetData { path: String::new(), data: Vec::new(), version: Some(1) };
         let refused = AttemptVerdict::Refused(Refusal::NoAuth);
-        for (part, operation, refusal, means) in [
-            (AttemptPart::Writer, &create, Refusal::NodeExists, AttemptVerdict::WriterMoved),
-            (AttemptPart::Writer, &set, Refusal::BadVersion, AttemptVerdict::WriterMoved),
-            (AttemptPart::Writer, &create, Refusal::NoNode, AttemptVerdict::Stale),
-            (AttemptPart::Writer, &set, Refusal::NoNode, AttemptVerdict::WriterMissing),
-            (AttemptPart::Node, &create, Refusal::NodeExists, AttemptVerdict::Stale),
-            (AttemptPart::Node, &create, Refusal::NoNode, AttemptVerdict::ParentMissing),
-            (AttemptPart::Node, &set, Refusal::BadVersion, AttemptVerdict::Stale),
-            (AttemptPart::Node, &set, Refusal::NoNode, AttemptVerdict::Stale),
-            (AttemptPart::Node, &set, Refusal::NoAuth, refused),
-            (AttemptPart::Writer, &create, Refusal::NoAuth, refused),
+        for (part, refusal, means) in [
+            (AttemptPart::Writer, Refusal::BadVersion, AttemptVerdict::WriterMoved),
+            (AttemptPart::Writer, Refusal::NoNode, AttemptVerdict::WriterMissing),
+            (AttemptPart::Node, Refusal::NodeExists, AttemptVerdict::Stale),
+            (AttemptPart::Node, Refusal::BadVersion, AttemptVerdict::Stale),
+            (AttemptPart::Node, Refusal::NoNode, AttemptVerdict::Stale),
+            (AttemptPart::Node, Refusal::NoAuth, refused),
+            (AttemptPart::Writer, Refusal::NoAuth, refused),
         ] {
-            assert_eq!(AttemptVerdict::of(part, operation, refusal), means, "{part:?} {refusal:?}");
+            assert_eq!(AttemptVerdict::of(part, refusal), means, "{part:?} {refusal:?}");
         }
     }
 
     #[test]
     fn a_node_that_was_deleted_and_created_again_is_not_the_same_write() {
-        let content = |czxid, mzxid| {
-            Some(Content { data: [7].into(), czxid, mzxid, version: 0, has_all_children: true })
-        };
+        let content = |czxid, mzxid| Some(Content { data: [7].into(), czxid, mzxid, version: 0 });
         assert!(is_same_write(&content(5, 5), &content(5, 5)) && is_same_write(&None, &None));
         assert!(!is_same_write(&content(5, 5), &content(9, 9)) && !is_same_write(&None, &content(5, 5)));
     }

@@ -27,10 +27,9 @@ impl Worker {
     ) -> Result<AttemptStep, StepFailure> {
         self.memory.attempts += 1;
         let (number, path) = (self.memory.attempts, self.full().clone());
-        let writer = self.memory.writer.get_or_insert_with(|| WriterNode::new(session, &path));
-        let attempt = Attempt::new(path.as_str(), &basis, &data, writer, number);
+        let Some(writer) = &self.memory.writer else { return Ok(AttemptStep::Again) };
+        let attempt = Attempt::new(path.as_str(), &basis, data.clone(), writer, number);
         limits::check(attempt.bytes()).map_err(|error| StepFailure::Error(error.into()))?;
-        writer.set_used();
         let sent = session.now();
         let mut commit = session.send_multi(&attempt.operations);
         let reads_behind = self.memory.contention.reads_behind();
@@ -38,13 +37,10 @@ impl Worker {
         let answer = session.await_reply(&mut commit, deadline).await;
         self.memory.contention.took(session.now().since(sent));
         match answer {
-            Ok(Ok(results)) => Ok(AttemptStep::Done(self.applied(&basis, data, &attempt, &results))),
+            Ok(Ok(results)) => Ok(AttemptStep::Done(self.applied(&basis, data, &results))),
             Ok(Err(MultiError::Operation { index, refusal })) => {
-                let verdict = match attempt.operations.get(index) {
-                    Some(operation) => AttemptVerdict::of(attempt.part(index), operation, refusal),
-                    None => AttemptVerdict::Refused(refusal),
-                };
-                if let (AttemptVerdict::Stale, true, Some(stale)) = (verdict, self.has_writer(), &basis)
+                let verdict = AttemptVerdict::of(Attempt::part(index), refusal);
+                if let (AttemptVerdict::Stale, Some(stale)) = (verdict, &basis)
                     && !doubts.may_have_changed_the_node()
                 {
                     doubts.refute(stale);
@@ -53,7 +49,7 @@ impl Worker {
                     Some(mut next) => session.await_reply(&mut next, deadline).await.ok(),
                     None => None,
                 };
-                self.refused(session, batch, doubts, verdict, next, deadline).await
+                self.refused(session, batch, doubts, (verdict, basis.is_none()), next, deadline).await
             }
             Ok(Err(MultiError::Request(error))) | Err(error) => {
                 let is_refused = matches!(error, WireError::Refused(_));
@@ -68,15 +64,13 @@ impl Worker {
     }
 
     /// Records the node that an attempt wrote. Returns the zxid of the write.
-    fn applied(&mut self, basis: &Basis, data: Vec<u8>, attempt: &Attempt, results: &[WriteResult]) -> i64 {
+    fn applied(&mut self, basis: &Basis, data: Vec<u8>, results: &[WriteResult]) -> i64 {
         self.advance_writer();
         self.memory.contention.applied();
-        let Some(WriteResult::Written(stat)) = results.get(attempt.write_index()) else {
-            // Not the answer to this request: read again.
-            return basis.as_ref().map_or(0, |content| content.mzxid);
-        };
-        self.memory.basis = Some(Some(Content::new(data, stat)));
-        stat.mzxid
+        // A node that was created is read behind the create of a writer node below it.
+        self.memory.basis = Attempt::written(results).map(|stat| Some(Content::new(data, stat)));
+        // Without a zxid it is not the answer to this request.
+        Attempt::zxid(results).unwrap_or_else(|| basis.as_ref().map_or(0, |content| content.mzxid))
     }
 
     pub(super) fn advance_writer(&mut self) {
@@ -90,22 +84,21 @@ impl Worker {
         &mut self,
         session: &Session,
         batch: &mut Batch,
-        doubts: &Doubts,
-        verdict: AttemptVerdict,
+        doubts: &mut Doubts,
+        (verdict, is_create): (AttemptVerdict, bool),
         next: Option<(Vec<u8>, Stat)>,
         deadline: Deadline,
     ) -> Result<AttemptStep, StepFailure> {
         match verdict {
+            AttemptVerdict::WriterMoved | AttemptVerdict::Stale if is_create => {
+                // If the node exists, it may be deleted again, and then an earlier attempt creates it. The
+                // writer node tells what has moved it, so it is not deleted before.
+                let applied = self.fence_creation(session, batch, doubts, deadline).await?;
+                self.memory.writer = None;
+                return Ok(applied.map_or(AttemptStep::Again, AttemptStep::Done));
+            }
             AttemptVerdict::WriterMoved => return self.find_or_leave(session, batch, doubts, deadline).await,
             AttemptVerdict::WriterMissing => self.memory.writer = None,
-            // A create of the node is refused before the writer node is looked at.
-            AttemptVerdict::Stale if !self.has_writer() => {
-                if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
-                    // It may have written the writer node of an earlier session.
-                    self.memory.writer = None;
-                    return Ok(AttemptStep::Done(zxid));
-                }
-            }
             AttemptVerdict::Stale => {
                 if doubts.may_have_changed_the_node() {
                     let cause = "the session ended, and the node was changed meanwhile";
@@ -117,7 +110,6 @@ impl Worker {
                     None => self.read_after_pause(session, deadline).await?,
                 };
             }
-            AttemptVerdict::ParentMissing => self.make_parent(session, deadline).await?,
             AttemptVerdict::Refused(refusal) => {
                 return Err(StepFailure::Wire(Operation::Commit, WireError::Refused(refusal)));
             }

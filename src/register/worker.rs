@@ -58,8 +58,8 @@ impl Worker {
                 let deadline = batch.deadline();
                 let result = self.apply(&mut batch, &mut doubts, deadline).await;
                 let Err(error) = &result else { break result };
-                if !doubts.is_empty() {
-                    // A read has no outcome to be in doubt: it waits for the next batch.
+                if !batch.is_read() {
+                    // What becomes of the changes of other calls does not concern a read.
                     self.inner.state.lock().queue.put_back(batch.remove_reads());
                 }
                 if !deadline.has_passed() || !batch.end_expired(error, &doubts) {
@@ -70,6 +70,10 @@ impl Worker {
                 // Its attempts may be applied as long as the writer node exists, and may change its version.
                 self.memory.writer = None;
                 self.memory.basis = None;
+            }
+            if self.memory.writer.as_ref().is_some_and(WriterNode::is_for_creates) {
+                // It is of no use to a node that exists, and others see it.
+                self.memory.writer = None;
             }
             batch.end(&result);
         }
@@ -160,6 +164,9 @@ impl Worker {
         if self.memory.writer.is_some() || !doubts.is_writer_used() {
             return Ok(None);
         }
+        if doubts.has_creates() {
+            return self.fence_creation(session, batch, doubts, deadline).await;
+        }
         if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
             return Ok(Some(zxid));
         }
@@ -199,8 +206,7 @@ impl Worker {
             self.advance_writer();
             return Ok(Some(zxid));
         }
-        // An attempt that creates the writer node was not applied if there is none.
-        if self.has_writer() && read_node(session, writer, deadline).await?.is_none() {
+        if read_node(session, writer, deadline).await?.is_none() {
             return Err(StepFailure::Error(
                 self.unknown("its writer node was deleted, and the node was changed since"),
             ));
@@ -223,28 +229,26 @@ impl Worker {
         deadline: Deadline,
     ) -> Result<AttemptStep, StepFailure> {
         let known = self.memory.basis.take().filter(|_| !batch.is_read());
+        // Attempts to create the node go on until one is answered.
+        let known = if doubts.has_creates() { Some(None) } else { known };
         let is_current = known.is_none();
         let basis = match known {
             Some(basis) => basis,
             None if batch.is_read() || self.has_writer() => self.read(session, deadline).await?,
-            None => match self.begin_writing(session, doubts, deadline).await? {
-                Some(basis) => basis,
-                None => return self.find_or_leave(session, batch, doubts, deadline).await,
-            },
+            None => self.begin_writing(session, deadline).await?,
         };
         if doubts.judge(&basis) == Finding::Unknown {
             if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
                 return Ok(AttemptStep::Done(zxid));
-            }
-            let now = self.read(session, deadline).await?;
-            if doubts.refute_creates(&basis, &now) {
-                return Ok(AttemptStep::Again);
             }
             return Err(StepFailure::Error(
                 self.unknown("its writer node is gone, and the node was changed since"),
             ));
         }
         let Some(data) = batch.decide(&basis) else {
+            if let Some(zxid) = self.fence_creation(session, batch, doubts, deadline).await? {
+                return Ok(AttemptStep::Done(zxid));
+            }
             if !is_current {
                 // What the last change left may have been changed since.
                 return Ok(AttemptStep::Again);
@@ -259,36 +263,40 @@ impl Worker {
             self.memory.basis = Some(basis);
             return Ok(AttemptStep::Done(zxid));
         };
-        if basis.is_some() && !self.has_writer() {
+        match (&basis, &self.memory.writer) {
+            (Some(_), Some(writer)) if writer.is_for_writes() => {}
+            (None, Some(writer)) if writer.is_for_creates() => {}
+            (None, None) => {
+                self.begin_creating(session, deadline).await?;
+                self.memory.basis = Some(basis);
+                return Ok(AttemptStep::Again);
+            }
+            (None, Some(_)) => {
+                // The node was deleted, and the writer node below it as well.
+                self.memory.writer = None;
+                self.memory.basis = Some(basis);
+                return Ok(AttemptStep::Again);
+            }
             // Only a read behind the create of the writer node shows the node that the writer node is a child
             // of.
-            return Ok(AttemptStep::Again);
+            (Some(_), _) => {
+                self.memory.writer = None;
+                return Ok(AttemptStep::Again);
+            }
         }
         self.send(session, batch, doubts, basis, data, deadline).await
     }
 
-    /// Whether the writer node exists, as far as is known.
-    pub(super) fn has_writer(&self) -> bool {
-        self.memory.writer.as_ref().is_some_and(WriterNode::is_created)
+    /// Whether the writer node below the node exists, as far as is known.
+    fn has_writer(&self) -> bool {
+        self.memory.writer.as_ref().is_some_and(WriterNode::is_for_writes)
     }
 
-    /// Creates the writer node, and reads the node behind that. `None` if the writer node exists because of
-    /// an attempt.
-    async fn begin_writing(
-        &mut self,
-        session: &Session,
-        doubts: &mut Doubts,
-        deadline: Deadline,
-    ) -> Result<Option<Basis>, StepFailure> {
+    /// Creates the writer node below the node, and reads the node behind that.
+    async fn begin_writing(&mut self, session: &Session, deadline: Deadline) -> Result<Basis, StepFailure> {
         let path = &self.inner.full;
-        let writer = self.memory.writer.get_or_insert_with(|| WriterNode::new(session, path));
-        let is_new = doubts.writer() != Some(writer.path());
-        let begun = create_writer(session, path.as_str(), writer, is_new, deadline).await?;
-        if !is_new && writer.is_created() {
-            // No attempt has created it, or somebody has deleted it since.
-            doubts.leave_writer();
-        }
-        Ok(begun)
+        let writer = self.memory.writer.insert(WriterNode::below(session, path));
+        create_writer(session, path.as_str(), writer, deadline).await
     }
 
     pub(super) async fn make_parent(&self, session: &Session, deadline: Deadline) -> Result<(), StepFailure> {
@@ -317,7 +325,7 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// The runtime is shut down, or a change panicked.
+    /// The runtime is shut down.
     fn drop(&mut self) {
         if self.has_ended {
             return;

@@ -1,5 +1,8 @@
 //! The end of a task beside the beginning of the next one.
 
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
 use lockkeeper_testserver::TestServer;
 
 use super::worker::Worker;
@@ -18,4 +21,24 @@ async fn a_task_that_ends_takes_no_change_from_the_next_one() {
     assert!(futures::poll!(next.as_mut()).is_pending(), "another task has the memory");
     drop(ending);
     next.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_change_that_panics_panics_in_its_own_call_and_in_no_other() {
+    let server = TestServer::start().await.unwrap();
+    let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
+    let register = Register::new(&manager, "/register").unwrap().combining();
+    let append = |letter: &'static [u8]| {
+        let letters = move |current: super::Current<'_>| {
+            assert_ne!(letter, b"!", "a change that panics");
+            (Change::Write([current.data().unwrap_or_default(), letter].concat()), ())
+        };
+        register.update(letters)
+    };
+    // Nothing else runs in this thread: the three are in one batch.
+    let panicking = AssertUnwindSafe(append(b"!")).catch_unwind();
+    let (first, panic, last) = tokio::join!(append(b"a"), panicking, append(b"b"));
+    assert!(first.is_ok() && panic.is_err() && last.is_ok());
+    let (data, _) = register.read(|current| current.data().map(<[u8]>::to_vec)).await.unwrap();
+    assert_eq!(data.as_deref(), Some(&b"ab"[..]));
 }

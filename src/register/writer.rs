@@ -3,31 +3,54 @@
 use std::fmt::{self, Debug, Formatter};
 
 use crate::session::Session;
-use crate::wire::{CreateMode, WriteOp};
+use crate::wire::WriteOp;
 use crate::znode::path::ZnodePath;
 
-/// The beginning of the name of a writer node. A UUID follows.
+/// The beginning of the name of a writer node below the node. A UUID follows.
 pub(super) const PREFIX: &str = "writer-";
+
+/// Behind the name of the node in the name of a writer node beside it. A UUID follows.
+const BESIDE: &str = "-creation-";
+
+/// The version of a node that was just created.
+pub(super) const CREATED: i32 = 0;
 
 /// A writer node is replaced before its version overflows.
 const VERSION_MAX: i32 = i32::MAX - 1;
 
 /// The writer node. Dropping it deletes the node in the background, so that no attempt that is in flight can
 /// be applied later.
+///
+/// One request creates it, and no other: a second one that is applied late would take a deleted node back to
+/// its first version, and with it the attempts from that version.
 pub(super) struct WriterNode {
     session: Session,
     path: String,
-    /// The version of the node; `None` before it is created.
-    version: Option<i32>,
-    /// Whether an attempt was sent that creates or writes it.
-    is_used: bool,
+    /// Whether it is beside the node, for attempts to create the node.
+    is_beside: bool,
+    version: i32,
+    /// Whether the node exists, as far as is known.
+    is_created: bool,
+    /// Whether the node may exist.
+    may_exist: bool,
 }
 
 impl WriterNode {
-    pub(super) fn new(session: &Session, directory: &ZnodePath) -> Self {
+    /// One below the node at `path`.
+    pub(super) fn below(session: &Session, path: &ZnodePath) -> Self {
         let name = format!("{PREFIX}{}", session.settings().environment.unique());
-        let path = directory.listed_child(&name);
-        Self { session: session.clone(), path, version: None, is_used: false }
+        Self::new(session, path.listed_child(&name), false)
+    }
+
+    /// One beside the node at `path`.
+    pub(super) fn beside(session: &Session, path: &ZnodePath) -> Self {
+        let path = format!("{path}{BESIDE}{}", session.settings().environment.unique());
+        Self::new(session, path, true)
+    }
+
+    fn new(session: &Session, path: String, is_beside: bool) -> Self {
+        let session = session.clone();
+        Self { session, path, is_beside, version: CREATED, is_created: false, may_exist: false }
     }
 
     pub(super) fn path(&self) -> &str {
@@ -41,32 +64,39 @@ impl WriterNode {
     /// Takes the node to its next version. `number` names the attempt.
     pub(super) fn operation(&self, number: u64) -> WriteOp {
         let (path, data) = (self.path.clone(), number.to_string().into_bytes());
-        match self.version {
-            None => WriteOp::Create { path, data, mode: CreateMode::Ephemeral },
-            version => WriteOp::SetData { path, data, version },
-        }
+        WriteOp::SetData { path, data, version: Some(self.version) }
     }
 
-    /// Records that an attempt is sent.
-    pub(super) fn set_used(&mut self) {
-        self.is_used = true;
+    /// Records that the request to create the node is sent.
+    pub(super) fn set_sent(&mut self) {
+        self.may_exist = true;
     }
 
-    /// Records that the node was created by itself.
+    /// Records that the node was created.
     pub(super) fn set_created(&mut self) {
-        self.version = Some(0);
+        self.is_created = true;
     }
 
-    /// Whether the node exists, as far as is known.
-    pub(super) fn is_created(&self) -> bool {
-        self.version.is_some()
+    /// Records that the node was not created.
+    pub(super) fn set_refused(&mut self) {
+        self.may_exist = false;
     }
 
-    /// Records that one attempt was applied. Returns whether the node can be used again.
+    /// Whether attempts to write the node may use it.
+    pub(super) fn is_for_writes(&self) -> bool {
+        self.is_created && !self.is_beside
+    }
+
+    /// Whether attempts to create the node may use it.
+    pub(super) fn is_for_creates(&self) -> bool {
+        self.is_created && self.is_beside
+    }
+
+    /// Records that one attempt was applied. Returns whether the node can be used again: one beside the node
+    /// is not, because the node exists.
     pub(super) fn advance(&mut self) -> bool {
-        let version = self.version.map_or(0, |version| version.saturating_add(1));
-        self.version = Some(version);
-        version < VERSION_MAX
+        self.version = self.version.saturating_add(1);
+        !self.is_beside && self.version < VERSION_MAX
     }
 }
 
@@ -77,7 +107,7 @@ pub(super) fn attempt_number(data: &[u8]) -> Option<u64> {
 
 impl Drop for WriterNode {
     fn drop(&mut self) {
-        if self.is_used && self.session.loss().is_none() {
+        if self.may_exist && self.session.loss().is_none() {
             self.session.janitor().delete(&self.session, &self.path);
         }
     }

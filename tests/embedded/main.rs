@@ -45,3 +45,4 @@ mod schedule;
 mod server_fixture;
 mod strike;
 mod view;
+mod wiped;

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use lockkeeper::{ConnectionManager, FencingToken, Mutex};
-use lockkeeper_tests::Ensemble;
+use lockkeeper::{ConnectionManager, Error, FencingToken, IdBlocks, Mutex, Semaphore};
+use lockkeeper_tests::{Ensemble, Timing};
 
-use crate::support::builder;
+use crate::support::{brief_builder, builder};
 
 /// A resource that refuses a token that is smaller than one that it has seen. It stores one integer.
 #[derive(Default)]
@@ -18,6 +18,10 @@ impl Resource {
         self.0 = self.0.max(token.as_u128());
         is_new
     }
+}
+
+async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Timing::settle(), work).await.unwrap_or_else(|_| panic!("no end of {what}"))
 }
 
 async fn token(manager: &ConnectionManager) -> FencingToken {
@@ -82,5 +86,46 @@ async fn after_a_restore_a_resource_takes_the_tokens_of_the_next_generation_and_
     // A process that keeps the former generation, or was paused since before the restore.
     assert!(!resource.takes(token(&former).await) && !resource.takes(last));
     former.shutdown().await.unwrap();
+    next.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_process_that_lives_while_the_servers_lose_their_data_gets_no_token_and_no_id_again() {
+    let ensemble = Ensemble::lend().await.unwrap();
+    let (server, connect_string) = (ensemble.server(0), ensemble.connect_string());
+    let data = server.log_file().parent().unwrap().join("data");
+    // The test waits for the end of its session.
+    let manager = brief_builder(&connect_string).connect().await.unwrap();
+    let ids = IdBlocks::new(&manager, "/ids", 4).unwrap();
+    let mut given = Vec::new();
+    for _ in 0..10 {
+        given.push(ids.next().await.unwrap());
+        token(&manager).await;
+    }
+    let last = token(&manager).await;
+    server.stop().await.unwrap();
+    // Nothing is left but the number of the server.
+    fs::remove_dir_all(data.join("version-2")).unwrap();
+    server.start().await.unwrap();
+
+    let mutex = Mutex::new(&manager, "/lock").unwrap();
+    let refused = within("an acquire", mutex.acquire()).await.unwrap_err();
+    let Error::ServersReset { seen, now, .. } = &refused else { panic!("{refused}") };
+    assert!(now < seen && seen.cast_unsigned() >= last.as_u64(), "{refused}");
+    let semaphore = Semaphore::new(&manager, "/semaphore", 2).unwrap();
+    let refused = within("a permit", semaphore.acquire()).await.unwrap_err();
+    assert!(matches!(refused, Error::ServersReset { .. }), "{refused}");
+    let refused = loop {
+        match within("an id", ids.next()).await {
+            Ok(id) => given.push(id),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, Error::ServersReset { .. }), "{refused}");
+    assert_eq!(given, (1..=12).collect::<Vec<_>>());
+
+    let next = builder(&connect_string).token_generation(1).connect().await.unwrap();
+    assert!(token(&next).await > last);
+    manager.shutdown().await.unwrap();
     next.shutdown().await.unwrap();
 }

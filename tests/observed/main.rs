@@ -17,6 +17,7 @@ mod recorded;
 mod seen;
 mod starting;
 mod traced;
+mod wiped;
 
 use std::time::Duration;
 

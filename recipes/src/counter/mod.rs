@@ -143,15 +143,16 @@ impl<N: CounterNumber> Counter<N> {
     /// # Errors
     ///
     /// [`Error::Unknown`]: the number may have been added, once. [`CounterError::Overflow`],
-    /// [`CounterError::NotANumber`], [`Error::Timeout`] after the manager's operation timeout and
-    /// [`Error::Refused`] (no right to read or write the node, or to create its child): it was not added.
+    /// [`CounterError::NotANumber`], [`Error::Timeout`] after the manager's operation timeout,
+    /// [`Error::Refused`] (no right to read or write the node, or to create its child, or one beside it if
+    /// the node does not exist) and [`Error::ServersReset`] (the servers have lost data): it was not added.
     /// [`Error::Closed`] after a shutdown.
     ///
     /// # Session loss
     ///
     /// Goes on in the next session. The outcome is unknown only if the operation timeout passed while a
     /// request had no answer, or if the session ended before the answer, its nodes have been deleted, and the
-    /// counter was changed since.
+    /// counter was changed since or did not exist before.
     ///
     /// # Cancel safety
     ///

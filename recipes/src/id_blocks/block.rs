@@ -11,6 +11,18 @@ pub(super) struct Blocks {
     is_fetching: bool,
     /// Why the last request failed.
     failure: Option<Error>,
+    /// The greatest id that this process has owned.
+    greatest: Option<i64>,
+    went_back: Option<WentBack>,
+}
+
+/// A block with ids that this process has owned before. Another process may have it, too, or may have had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WentBack {
+    /// The greatest id that this process has owned.
+    pub(super) greatest: i64,
+    /// The first id of the block.
+    pub(super) first: i64,
 }
 
 /// The ids from `next` to `last`. Empty by default.
@@ -44,13 +56,17 @@ impl Blocks {
             block.next = block.next.saturating_add(1);
             block.left -= 1;
         }
-        let is_low = block.left <= block.size / 2 && self.next.is_none() && !self.is_fetching;
+        let is_low = block.left <= block.size / 2 && self.may_fetch();
         Taken { id, is_low }
     }
 
-    /// Returns `false` if a block is requested already, or there is one.
+    fn may_fetch(&self) -> bool {
+        self.next.is_none() && !self.is_fetching && self.went_back.is_none()
+    }
+
+    /// Returns `false` if a block is requested already, or there is one, or the counter went back.
     pub(super) fn begin_fetch(&mut self) -> bool {
-        let begins = !self.is_fetching && self.next.is_none();
+        let begins = self.may_fetch();
         self.is_fetching |= begins;
         begins
     }
@@ -61,12 +77,27 @@ impl Blocks {
         match added {
             Some(Ok(last)) => {
                 // The block ends with the sum. Its first id cannot be out of range: the addition began there.
-                self.next = Some(Block { next: last - i64::from(size) + 1, left: size, size });
+                let first = last - i64::from(size) + 1;
                 self.failure = None;
+                match self.greatest {
+                    Some(greatest) if first <= greatest => {
+                        self.went_back = Some(WentBack { greatest, first });
+                    }
+                    _ => {
+                        self.next = Some(Block { next: first, left: size, size });
+                        self.greatest = Some(last);
+                    }
+                }
             }
             Some(Err(error)) => self.failure = Some(error),
             None => {}
         }
+    }
+
+    /// The proof that the counter went back. No block is taken any more: one with greater ids may be that of
+    /// another process.
+    pub(super) fn went_back(&self) -> Option<WentBack> {
+        self.went_back
     }
 
     /// Why the last request failed. It is returned once.
@@ -102,6 +133,22 @@ mod tests {
         blocks.end_fetch(2, Some(Ok(i64::MAX)));
         let ids = [(); 3].map(|()| blocks.take().id);
         assert_eq!(ids, [Some(i64::MAX - 1), Some(i64::MAX), None]);
+    }
+
+    #[test]
+    fn a_counter_that_went_back_gives_no_id_that_was_given_out_before_and_none_behind_it() {
+        for sum in [1, 4, 5, 7] {
+            let mut blocks = Blocks::default();
+            assert!(blocks.begin_fetch());
+            blocks.end_fetch(4, Some(Ok(4)));
+            assert_eq!(blocks.take().id, Some(1));
+            assert!(blocks.begin_fetch());
+            blocks.end_fetch(4, Some(Ok(sum)));
+            let given = std::iter::from_fn(|| blocks.take().id);
+            assert_eq!(given.collect::<Vec<_>>(), [2, 3, 4], "{sum}");
+            assert_eq!(blocks.went_back(), Some(WentBack { greatest: 4, first: sum - 3 }));
+            assert!(!blocks.begin_fetch() && !blocks.take().is_low, "for ever");
+        }
     }
 
     #[test]

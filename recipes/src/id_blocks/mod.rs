@@ -8,6 +8,7 @@
 //! Sources: the "hi/lo" allocation of database sequences; Apache Curator's `CachedAtomicLong`.
 
 mod block;
+mod error;
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -19,13 +20,16 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tracing::debug;
 
-use self::block::{Blocks, Taken};
+use self::block::{Blocks, Taken, WentBack};
+pub use self::error::IdBlocksError;
 use crate::counter::Counter;
 
 /// Ids that are unique over all processes, with few requests: a process takes a block of them at a time.
 ///
-/// No id is given out twice, whatever crashes. The ids of one process increase; those of several processes
-/// interleave by blocks. The rest of a block is never given out if its process ends, and neither is a block
+/// No id is given out twice, whatever crashes, as long as the counter keeps its value. A process notices that
+/// its counter was set back, was deleted, or is lost with the servers' data, by ids that it has owned before,
+/// and gives out no ids then. The ids of one process increase; those of several processes interleave by
+/// blocks. The rest of a block is never given out if its process ends, and neither is a block
 /// whose answer was lost: ids have gaps.
 ///
 /// The first id is 1, if the counter begins at zero. A clone takes from the same blocks.
@@ -94,7 +98,8 @@ impl IdBlocks {
     /// [`Error::Timeout`] if no block arrived within the manager's operation timeout,
     /// [`CounterError::Overflow`](crate::CounterError::Overflow) after 2⁶³ − 1 ids,
     /// [`CounterError::NotANumber`](crate::CounterError::NotANumber), [`Error::Refused`],
-    /// [`Error::Closed`] after a shutdown.
+    /// [`IdBlocksError::WentBack`] if the counter gives ids that this process has owned,
+    /// [`Error::ServersReset`] if the servers have lost data, [`Error::Closed`] after a shutdown.
     ///
     /// # Session loss
     ///
@@ -117,6 +122,10 @@ impl IdBlocks {
                 let mut blocks = inner.blocks.lock();
                 if let Taken { id: Some(id), .. } = blocks.take() {
                     return Ok(id);
+                }
+                if let Some(WentBack { greatest, first }) = blocks.went_back() {
+                    let path = manager.whole_path(self.path());
+                    return Err(IdBlocksError::WentBack { path, greatest, first }.into());
                 }
                 blocks.take_failure()
             };

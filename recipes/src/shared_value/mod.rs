@@ -17,6 +17,7 @@ mod data;
 mod error;
 
 use std::fmt::{self, Debug, Display, Formatter};
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use lockkeeper_core::{Change, ConfigError, ConnectionManager, Error, IntoPath, Register, ZnodePath};
@@ -146,14 +147,15 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     ///
     /// [`Error::Unknown`]: the value may have been set. [`SharedValueError::Undecodable`] (the present value,
     /// if it is another one), [`Error::Timeout`] after the manager's operation timeout, [`Error::Refused`]
-    /// (no right to write the node, or to create its child) and [`Error::Config`] (too large): it was not
-    /// set. [`Error::Closed`] after a shutdown.
+    /// (no right to write the node, or to create its child), [`Error::Config`] (too large) and
+    /// [`Error::ServersReset`] (the servers have lost data): it was not set. [`Error::Closed`] after a
+    /// shutdown.
     ///
     /// # Session loss
     ///
     /// Goes on in the next session. The outcome is unknown only if the operation timeout passed while a
     /// request had no answer, or if the session ended before the answer, its nodes have been deleted, and the
-    /// value was changed since.
+    /// value was changed since or did not exist before.
     ///
     /// # Cancel safety
     ///
@@ -253,10 +255,12 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     }
 }
 
+/// A decoder that panics fails, as that of a view.
 fn decoded<T: SharedData>(current: &Current<'_>) -> Decoded<T> {
-    match current.data() {
-        None => Ok(None),
-        Some(data) => T::decode(data).map_err(|error| error.to_string()),
+    let Some(data) = current.data() else { return Ok(None) };
+    match catch_unwind(|| T::decode(data).map_err(|error| error.to_string())) {
+        Ok(decoded) => decoded,
+        Err(_) => Err("the decoder panicked".to_owned()),
     }
 }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lockkeeper::{ConnectionManager, CounterError, ErrorKind, IdBlocks};
+use lockkeeper::{ConnectionManager, CounterError, ErrorKind, IdBlocks, IdBlocksError};
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::Fault;
 use parking_lot::Mutex;
 use tokio::runtime::Builder;
 
-use super::{COUNTER, change, client, counter};
+use super::{COUNTER, change, client, counter, writers};
 use crate::limit::within;
 use crate::server_fixture::{SESSION, ServerFixture, builder};
 
@@ -107,4 +107,36 @@ async fn ids_end_with_the_greatest_number() {
     assert_eq!(ids.next().await.unwrap(), i64::MAX);
     let refused = within("an error", ids.next()).await.unwrap().unwrap_err();
     assert!(matches!(refused.recipe(), Some(CounterError::Overflow { .. })), "{refused}");
+}
+
+#[tokio::test]
+async fn a_counter_that_is_deleted_or_set_back_gives_no_id_twice_in_one_process() {
+    for deletes in [true, false] {
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let ids = IdBlocks::new(&client(&server_fixture).await, COUNTER, 4).unwrap();
+        let mut given = vec![ids.next().await.unwrap(), ids.next().await.unwrap()];
+        match deletes {
+            true => {
+                // A request for the next block may create it again.
+                while server_fixture.server.inspect(|machine| machine.tree().node(COUNTER).is_some()) {
+                    for writer in server_fixture.server.inspect(writers) {
+                        server_fixture.server.delete_node(&format!("{COUNTER}/{writer}"));
+                    }
+                    server_fixture.server.delete_node(COUNTER);
+                }
+            }
+            false => counter(&server_fixture.rival).set(1).await.unwrap(),
+        }
+        let refused = loop {
+            match within("an id", ids.next()).await.unwrap() {
+                Ok(id) => given.push(id),
+                Err(error) => break error,
+            }
+        };
+        let Some(IdBlocksError::WentBack { greatest, .. }) = refused.recipe() else { panic!("{refused}") };
+        assert_eq!(given, (1..=*greatest).collect::<Vec<_>>());
+        // Ids of other processes may follow.
+        counter(&server_fixture.rival).set(1_000).await.unwrap();
+        assert!(within("an id", ids.next()).await.unwrap().is_err());
+    }
 }

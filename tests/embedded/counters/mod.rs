@@ -1,6 +1,8 @@
 //! Counters, shared values and ids, under the faults of the embedded server.
 
 mod answers;
+mod creation;
+mod fates;
 mod histories;
 mod ids;
 mod sessions;

@@ -24,6 +24,7 @@ pub struct Machine {
     /// A transaction was committed that no server can read. All have stopped for ever.
     pub(super) is_ruined: bool,
     pub(super) zxid: i64,
+    pub(super) late_writes: u64,
     pub(super) counts_ahead: bool,
     pub(super) ahead: HashMap<String, i32>,
     next_client: u64,
@@ -42,6 +43,7 @@ impl Machine {
             leader: Some(0),
             is_ruined: false,
             zxid: 0,
+            late_writes: 0,
             counts_ahead: false,
             ahead: HashMap::new(),
             next_client: 1,

@@ -34,11 +34,17 @@ impl Machine {
     /// server, or when its server does not serve.
     pub fn late_write(&mut self, origin: &Origin, request: Request, now: i64) -> Vec<Output> {
         let mut out = Vec::new();
+        self.late_writes += 1;
         let is_served = self.is_serving(origin.server);
         if is_served && request.is_write() && request != Request::CloseSession {
             self.write(origin, request, now, &mut out);
         }
         out
+    }
+
+    /// How many writes were processed after the end of their connection, also those that were refused.
+    pub fn late_writes(&self) -> u64 {
+        self.late_writes
     }
 
     /// Makes sequence numbers run on past the end of their range from transaction to transaction, or no
