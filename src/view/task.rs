@@ -157,13 +157,10 @@ impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
         let connection = session.connection();
         // This server may be behind what an earlier session of this view has seen.
         let mut sync = session.quorum_sync();
-        let synced = session.await_reply(&mut sync, Deadline::never()).await;
-        // A sync that was asked for over one connection and answered over the next one: what follows
-        // would end at once.
-        let is_other = session.connection() != connection;
-        if synced.is_err() || is_other {
-            return synced.map_or_else(ViewStop::Failed, |()| ViewStop::Interrupted);
+        if let Err(error) = session.await_reply(&mut sync, Deadline::never()).await {
+            return ViewStop::Failed(error);
         }
+        // If it was answered over another connection, what follows is interrupted before it reads an answer.
         let watched = session.watch_path(self.root.as_str(), self.depth, Deadline::never()).await;
         let watch = match watched {
             Ok(watch) => watch,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, KeyedRateLimiter, RateLimiter, RateLimiterError, TryAdmit};
-use lockkeeper_testserver::TestServer;
+use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
 use crate::limit::within;
 
@@ -85,4 +85,21 @@ async fn keys_do_not_wait_for_each_other_and_what_they_leave_is_swept() {
     assert_eq!(calls.sweep().await.unwrap(), 0);
     assert!(calls.of("anna").unwrap().try_admit().await.unwrap().retry_after().is_some());
     assert!(calls.of("bert/2").unwrap().try_admit().await.unwrap().admitted().is_some());
+}
+
+/// The starts of a read over one connection decide about no transaction over another one: a server that is
+/// behind may have shown too few of them.
+#[tokio::test]
+async fn a_start_that_is_found_over_another_connection_than_the_read_before_it_admits_nobody() {
+    let (server, manager) = connected().await;
+    let limiter = RateLimiter::new(&manager, "/calls", 2, WINDOW).unwrap().grace(GRACE);
+    assert!(limiter.try_admit().await.unwrap().admitted().is_some());
+    let start = When::op(Op::Multi).path("/calls/starts/*");
+    let start = server.fault(start, Fault::HoldReply);
+    let admitting = tokio::spawn(async move { limiter.try_admit().await.unwrap() });
+    within("the start", start.hit()).await.unwrap();
+    server.drop_connections();
+    // The start counts, so there is no room for the next try.
+    let tried = within("an answer", admitting).await.unwrap().unwrap();
+    assert!(tried.retry_after().is_some(), "admitted by a read that may be old");
 }

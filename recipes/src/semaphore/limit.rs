@@ -80,11 +80,6 @@ impl Fixed {
         encode(self.permits)
     }
 
-    /// Forgets the record after a write: the next acquire reads it.
-    pub(super) fn forget(&self) {
-        *self.seen.lock() = None;
-    }
-
     pub(super) fn saw(&self, data: &[u8], directory: &Stat) {
         let version = (directory.czxid, directory.version);
         *self.seen.lock() = Some(Record { version, limit: decode(data) });

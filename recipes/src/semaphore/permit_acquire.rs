@@ -232,11 +232,6 @@ impl PermitAcquire<'_> {
         let begun = semaphore.manager.now();
         match semaphore.on_condition(exchange, state).commit(deadline).await {
             Ok(Exchanged { hold: Some(hold), reads_current, sent }) => {
-                if let (GrantCondition::Record { .. }, PermitLimit::Fixed(fixed)) =
-                    (state.condition, &semaphore.limit)
-                {
-                    fixed.forget();
-                }
                 // A read over an earlier connection may have been stale. An earlier try of the transaction
                 // may have been the one that was committed, and it used an earlier read.
                 let is_certain = reads_current && sent >= begun;
