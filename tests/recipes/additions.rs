@@ -1,6 +1,8 @@
 //! Histories of a counter to which ones are added. Each sum is the place of its addition in the order of all,
 //! so the sums alone show whether the history is linearizable.
 
+use std::collections::BTreeMap;
+
 /// An addition of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addition {
@@ -61,6 +63,57 @@ pub fn judge_additions(additions: &[Addition], last: i64) -> Result<(), String> 
         first_end = first_end.min(ended);
     }
     Ok(())
+}
+
+/// As [`judge_additions`], if the counter was deleted and created again, without their order in time: each
+/// sum is the place of its addition in one of the counters, and it is not known in which one. `numbers` are
+/// those of the counters when they were deleted, and of the last one in the end.
+///
+/// # Errors
+///
+/// What contradicts that each addition counted once.
+pub fn judge_additions_to_several(additions: &[Addition], numbers: &[i64]) -> Result<(), String> {
+    let (mut sums, mut unknown) = (BTreeMap::<i64, usize>::new(), 0);
+    for addition in additions {
+        match addition.end {
+            AdditionEnd::Sum(sum, _) => *sums.entry(sum).or_default() += 1,
+            AdditionEnd::NotAdded => {}
+            AdditionEnd::Unknown => unknown += 1,
+        }
+    }
+    for (sum, returned) in &sums {
+        let counters = numbers.iter().filter(|number| *number >= sum).count();
+        if *returned > counters {
+            return Err(format!("{returned} additions returned {sum}, of counters at {numbers:?}"));
+        }
+    }
+    let known = i64::try_from(sums.values().sum::<usize>()).expect("a number of calls");
+    let counted: i64 = numbers.iter().sum();
+    match counted < known || counted > known + unknown {
+        true => Err(format!("{known} additions are known, {unknown} are not, of counters at {numbers:?}")),
+        false => Ok(()),
+    }
+}
+
+#[test]
+fn an_addition_to_one_of_several_counters_that_is_lost_or_counts_twice_is_found() {
+    let addition = |end| Addition { begun: 0, end };
+    let sum = |sum| addition(AdditionEnd::Sum(sum, 0));
+    let unknown = addition(AdditionEnd::Unknown);
+    for (additions, numbers, is_right) in [
+        (&[sum(1), sum(2), sum(1)][..], &[2, 1][..], true),
+        (&[sum(1), sum(2), sum(1)], &[2, 2], false),
+        (&[sum(1), sum(2), sum(1), unknown], &[2, 2], true),
+        (&[sum(1), sum(1)], &[2, 0], false),
+        (&[sum(1), sum(2)], &[1, 1], false),
+        (&[sum(1), sum(1)], &[1, 0], false),
+    ] {
+        assert_eq!(
+            judge_additions_to_several(additions, numbers).is_ok(),
+            is_right,
+            "{additions:?} {numbers:?}"
+        );
+    }
 }
 
 #[test]

@@ -33,6 +33,10 @@ pub(crate) enum Fault {
     /// A process reaches no server for a long while, from the answer to one of its writes on: the servers
     /// hear nothing from it after the instant that its lease counts from.
     Strand,
+    /// The counter is deleted by hand with its writer nodes, often while the answers of a server are lost.
+    ClearCounter,
+    /// The next change of the counter is refused for want of the right.
+    RefuseChange,
     /// A process crashes, and closes nothing.
     Crash,
     /// A transaction with creates is held on its way and its connection breaks; it is applied right after a

@@ -83,9 +83,16 @@ impl Plan {
         }
         // Drawn from a generator of its own, so that all other draws stay the same.
         let mut others = Rng::new(rng.clone().throw());
+        let (views, counts) = (others.percent(12), others.percent(12));
+        if counts && others.percent(50) {
+            faults.extend([Fault::ClearCounter; 3]);
+        }
+        if counts && others.percent(50) {
+            faults.push(Fault::RefuseChange);
+        }
         Self {
-            views: others.percent(12),
-            counts: others.percent(12),
+            views,
+            counts,
             servers,
             timeout,
             tick: timeout / rng.pick(&[2, 4, 5, 10, 20, 50, 100, 200]),

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Counter};
+use lockkeeper::{ConnectionManager, Counter, Error, Refusal};
 use tokio::time::sleep;
 
 use super::cancelled::Cancelled;
@@ -27,11 +27,24 @@ impl Adder {
             let is_last = self.world.is_healing();
             let polls = if !is_last && self.rng.percent(20) { self.rng.between(1, 6) } else { u64::MAX };
             let call = self.oracle.begin_addition();
-            let Some(added) = Cancelled::after(polls, counter.increment()).await else { continue };
+            let reads = self.rng.percent(30);
+            let calls = async {
+                match reads {
+                    true => tokio::join!(counter.increment(), counter.get()),
+                    false => (counter.increment().await, Ok(0)),
+                }
+            };
+            let Some((added, read)) = Cancelled::after(polls, calls).await else { continue };
+            if let Err(error @ Error::Refused { .. }) = &read {
+                let name = &self.name;
+                self.oracle
+                    .breach(&self.world, format!("counter: a read of {name} beside a change: {error}"));
+            }
             self.world.note(|| format!("{} added: {added:?}", self.name));
             let is_added = added.is_ok();
             match &added {
                 Err(error) if error.is_closed() => return self.oracle.end_addition(call, &added),
+                Err(Error::Refused { refusal: Refusal::NoAuth, .. }) => {}
                 Err(error) if !error.is_transient() && !error.outcome_unknown() && !error.is_timeout() => {
                     self.oracle.breach(&self.world, format!("counter: {}: {error}", self.name));
                 }

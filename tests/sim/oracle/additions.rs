@@ -1,5 +1,5 @@
 use lockkeeper::{Error, Outcome};
-use lockkeeper_test_recipes::{Addition, AdditionEnd, judge_additions};
+use lockkeeper_test_recipes::{Addition, AdditionEnd, judge_additions, judge_additions_to_several};
 
 /// The additions of all processes. Their times are the order in which calls begin and end.
 #[derive(Default)]
@@ -35,7 +35,11 @@ impl Additions {
         self.calls.iter().filter(|call| matches!(call.end, AdditionEnd::Sum(..))).count() as u64
     }
 
-    pub(super) fn judge(&self, last: i64) -> Result<(), String> {
-        judge_additions(&self.calls, last)
+    /// `numbers` are those of all counters that were deleted, and of the last one.
+    pub(super) fn judge(&self, numbers: &[i64]) -> Result<(), String> {
+        match numbers {
+            [last] => judge_additions(&self.calls, *last),
+            numbers => judge_additions_to_several(&self.calls, numbers),
+        }
     }
 }

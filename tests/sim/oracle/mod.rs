@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use lockkeeper::{Error, LossReason};
 use lockkeeper_test_recipes::{Claim, DueSlot, Granted};
+use lockkeeper_testserver::tree::Tree;
 use parking_lot::Mutex;
 
 use self::additions::Additions;
@@ -104,11 +105,9 @@ impl Oracle {
 
     /// Each addition has counted once.
     pub(crate) fn check_additions(&self, world: &World) {
-        let sum = world.machine(|machine| {
-            let data = machine.tree().node(NUMBER)?.data.clone()?;
-            Some(i64::from_be_bytes(data.as_ref().try_into().ok()?))
-        });
-        let judged = self.0.lock().additions.judge(sum.unwrap_or_default());
+        let mut numbers = world.cleared_numbers();
+        numbers.push(world.machine(|machine| number_in(machine.tree())).unwrap_or_default());
+        let judged = self.0.lock().additions.judge(&numbers);
         if let Err(wrong) = judged {
             self.breach(world, format!("counter: {wrong}"));
         }
@@ -354,6 +353,12 @@ impl Oracle {
 }
 
 /// Whether somebody has deleted a node of this claim. Then it excludes nobody.
+/// The number of the counter, if there is one.
+pub(crate) fn number_in(tree: &Tree) -> Option<i64> {
+    let data = tree.node(NUMBER)?.data.clone()?;
+    Some(i64::from_be_bytes(data.as_ref().try_into().ok()?))
+}
+
 fn is_deleted_by_hand(world: &World, claim: &Claim) -> bool {
     claim.nodes.iter().any(|node| world.was_deleted_by_hand(node))
 }

@@ -3,13 +3,14 @@
 use lockkeeper_core::LossReason;
 use lockkeeper_core::simulation::{Link, WireError};
 use lockkeeper_testserver::machine::{ClientId, Output};
-use lockkeeper_testserver::protocol::{ConnectRequest, Request, WriteOp};
+use lockkeeper_testserver::protocol::{ConnectRequest, ErrorCode, Request, WriteOp};
 use lockkeeper_testserver::tree::WatchKind;
 use tokio::sync::oneshot;
 
 use super::connection::Connection;
 use super::happening::{Happening, ToServer};
 use super::state::State;
+use crate::oracle::NUMBER;
 use crate::session::{Call, Untaken, Watched};
 
 /// The nodes that a request deletes, and whether it also makes some.
@@ -45,6 +46,12 @@ impl State {
 
     /// The server that a client is connected to gets a request.
     pub(super) fn request(&mut self, client: ClientId, xid: i32, request: Request, now: i64) -> Vec<Output> {
+        if self.refuses_next && matches!(request, Request::Multi(_)) && request.paths().contains(&NUMBER) {
+            self.refuses_next = false;
+            self.note(|| format!("FAULT refused is #{xid} of {client:?}"));
+            let (zxid, result) = (self.machine.zxid(), Err(ErrorCode::NoAuth));
+            return vec![Output::Reply { client, xid, zxid, result }];
+        }
         let (mut deleted, is_exchange) = deletes(&request);
         let exists = |state: &Self, path: &String| state.machine.tree().node(path).is_some();
         deleted.retain(|path| !is_exchange && exists(self, path));

@@ -9,7 +9,7 @@ use super::connection::Connection;
 use super::happening::{Happening, ToServer};
 use super::state::State;
 use crate::fault::Fault;
-use crate::oracle::order;
+use crate::oracle::{NUMBER, number_in, order};
 use crate::wire::set_data;
 
 impl State {
@@ -64,6 +64,14 @@ impl State {
             }
             Fault::Meddle => self.meddle(timeout),
             Fault::Clear => self.clear_directory(timeout, span),
+            Fault::ClearCounter => {
+                if self.rng.percent(50) {
+                    self.lose_replies();
+                }
+                let wait = self.rng.between(1, timeout / 2);
+                self.after(wait, Happening::ClearCounter);
+            }
+            Fault::RefuseChange => self.refuses_next = true,
             Fault::CountAhead => {
                 self.counts_ahead = !self.counts_ahead;
                 self.machine.count_ahead(self.counts_ahead);
@@ -210,6 +218,19 @@ impl State {
         }
     }
 
+    /// Deletes the counter, and everything below it, in one step.
+    pub(super) fn clear_counter(&mut self) {
+        let Some(node) = self.machine.tree().node(NUMBER) else { return };
+        let below: Vec<String> = node.children.iter().map(|name| format!("{NUMBER}/{name}")).collect();
+        let number = number_in(self.machine.tree()).unwrap_or_default();
+        self.note(|| format!("FAULT the counter is deleted at {number}"));
+        self.cleared_numbers.push(number);
+        for path in below.iter().map(String::as_str).chain([NUMBER]) {
+            let outputs = self.machine.delete_node(path, self.server_time());
+            self.emit(outputs);
+        }
+    }
+
     fn write_by_hand(&mut self, path: &str) {
         let Some(server) = (0..self.plan.servers).find(|server| !self.machine.is_cut_off(*server)) else {
             return;
@@ -298,6 +319,7 @@ impl State {
         self.swaps_next = false;
         self.strands_next = false;
         self.holds_next = false;
+        self.refuses_next = false;
         self.curator_is_next = false;
         self.away.clear();
         self.partitioned.clear();

@@ -22,6 +22,7 @@ pub(super) enum Happening {
     NewLeader,
     DeleteByHand(String),
     ClearByHand(String),
+    ClearCounter,
     /// The next step of Curator's client in a directory of leases.
     Curator(String),
     Calm,
@@ -78,6 +79,8 @@ impl State {
             }
             Happening::DeleteByHand(path) => self.delete_by_hand(&path),
             Happening::ClearByHand(directory) => self.clear_by_hand(&directory),
+            Happening::ClearCounter if self.is_healing => {}
+            Happening::ClearCounter => self.clear_counter(),
             Happening::Curator(directory) => self.advance_curator(&directory),
             Happening::Calm => {
                 if !self.is_healing {

@@ -130,6 +130,11 @@ impl World {
         self.state.lock().is_healing
     }
 
+    /// The numbers of the counter when it was deleted by hand.
+    pub(crate) fn cleared_numbers(&self) -> Vec<i64> {
+        self.state.lock().cleared_numbers.clone()
+    }
+
     pub(crate) fn was_deleted_by_hand(&self, path: &str) -> bool {
         self.state.lock().deleted_by_hand.contains(path)
     }

@@ -39,6 +39,8 @@ pub(super) struct State {
     pub(super) strands_next: bool,
     /// The next transaction with creates is held.
     pub(super) holds_next: bool,
+    /// The next change of the counter is refused.
+    pub(super) refuses_next: bool,
     pub(super) held: Option<HeldTransaction>,
     /// Curator creates a lease after the next list of a semaphore's leases.
     pub(super) curator_is_next: bool,
@@ -46,6 +48,8 @@ pub(super) struct State {
     /// The waiting events of each paused process.
     pub(super) backlogs: BTreeMap<usize, Vec<Happening>>,
     pub(super) deleted_by_hand: BTreeSet<String>,
+    /// The numbers of the counter when it was deleted by hand.
+    pub(super) cleared_numbers: Vec<i64>,
     /// Those of them that were deleted while they had a predecessor.
     pub(super) deleted_while_queued: BTreeSet<String>,
     /// Nodes whose delete their own sessions have sent.
@@ -86,11 +90,13 @@ impl State {
             swaps_next: false,
             strands_next: false,
             holds_next: false,
+            refuses_next: false,
             held: None,
             curator_is_next: false,
             curators: Curators::default(),
             backlogs: BTreeMap::new(),
             deleted_by_hand: BTreeSet::new(),
+            cleared_numbers: Vec::new(),
             deleted_while_queued: BTreeSet::new(),
             leaving: BTreeSet::new(),
             given_up: BTreeSet::new(),
