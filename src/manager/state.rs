@@ -260,8 +260,11 @@ mod tests {
             token_generation: 0,
             lease_keep_alive: Duration::ZERO,
             lease_renewal: LeaseRenewal::default(),
+            node_bytes_max: usize::MAX,
             environment: Arc::new(ThisMachine),
             purpose: SessionPurpose::Locks,
+            lacks_containers: AtomicBool::new(false),
+            zxids: Arc::default(),
         }
     }
 
