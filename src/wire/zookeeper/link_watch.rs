@@ -30,7 +30,7 @@ impl LinkWatch {
     pub(super) fn new(client: &client::Client) -> Arc<Self> {
         let mut watcher = client.state_watcher();
         let state = watcher.state();
-        Arc::new(Self(Mutex::new(Seen { state, changes: 0, next: next_change(watcher) })))
+        Arc::new(Self(Mutex::new(Seen { state, changes: 0, next: next_change(state, watcher) })))
     }
 
     pub(super) fn state(&self) -> client::SessionState {
@@ -53,7 +53,7 @@ impl LinkWatch {
     fn read<T>(&self, read: impl FnOnce(&Seen) -> T) -> T {
         let mut seen = self.0.lock();
         while let Some((state, watcher)) = seen.next.now() {
-            *seen = Seen { state, changes: seen.changes + 1, next: next_change(watcher) };
+            *seen = Seen { state, changes: seen.changes + 1, next: next_change(state, watcher) };
         }
         read(&seen)
     }
@@ -61,17 +61,29 @@ impl LinkWatch {
 
 impl Drop for LinkWatch {
     fn drop(&mut self) {
-        let seen = self.0.get_mut();
-        // The client may be about to publish the end of the session.
-        if seen.next.now().is_none()
+        let mut next = self.read(|seen| seen.next.clone());
+        // The client is about to publish the end of the session.
+        if !self.state().is_terminated()
             && let Ok(runtime) = Handle::try_current()
         {
-            runtime.spawn(seen.next.clone());
+            runtime.spawn(async move {
+                loop {
+                    let (state, watcher) = next.await;
+                    if state.is_terminated() {
+                        return;
+                    }
+                    next = next_change(state, watcher);
+                }
+            });
         }
     }
 }
 
-fn next_change(mut watcher: client::StateWatcher) -> Change {
+fn next_change(state: client::SessionState, mut watcher: client::StateWatcher) -> Change {
+    if state.is_terminated() {
+        // There is no other one. The client closes the channel.
+        return SharedFuture::new(Box::pin(std::future::pending()));
+    }
     SharedFuture::new(Box::pin(async move {
         loop {
             let changed = AssertUnwindSafe(watcher.changed()).catch_unwind().await;

@@ -1,5 +1,5 @@
-//! Each test fails with asyncs-sync 0.4.0, on which the client is built, and passes with the patches. They need two
-//! processors, and some seconds until they fail.
+//! Each test fails with asyncs-sync 0.4.0, on which the client is built, and passes with the patches. They
+//! need two processors, and some seconds until they fail.
 
 use std::hint::black_box;
 use std::pin::pin;
@@ -14,9 +14,9 @@ use asyncs_sync::{Notify, watch};
 /// How long the threads run while no fault shows.
 const LONG: Duration = Duration::from_secs(60);
 
-/// 1. A reader loads the slot of the latest value, and is interrupted before it retains the slot. Meanwhile two
-///    values are published, and the slot is used again: the reader retains it for a value that is not published yet.
-///    Its next read panics, because the latest value is older than that.
+/// 1. A reader loads the slot of the latest value, and is interrupted before it retains the slot. Meanwhile
+///    two values are published, and the slot is used again: the reader retains it for a value that is not
+///    published yet. Its next read panics, because the latest value is older than that.
 #[test]
 fn a_reader_sees_no_value_before_it_is_published() {
     let (sender, receiver) = watch::channel(0_u64);
@@ -48,9 +48,9 @@ fn a_reader_sees_no_value_before_it_is_published() {
     assert!(!has_failed.load(Ordering::Relaxed), "after {:?}", begun.elapsed());
 }
 
-/// 2. A waiter that is dropped has not been notified, and waits for the lock of the list. Meanwhile `notify_all` takes
-///    it out of a list whose head is on its own stack, and returns. The waiter is unlinked none the less: its neighbours
-///    are memory that has been given back, and it writes there.
+/// 2. A waiter that is dropped has not been notified, and waits for the lock of the list. Meanwhile
+///    `notify_all` takes it out of a list whose head is on its own stack, and returns. The waiter is
+///    unlinked none the less: its neighbours are memory that has been given back, and it writes there.
 #[test]
 fn a_waiter_that_is_dropped_while_it_is_notified_writes_to_no_other_memory() {
     let (notify, begun, has_failed) = (Notify::new(), Instant::now(), AtomicBool::new(false));
