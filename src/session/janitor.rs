@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -21,6 +20,12 @@ use crate::time::deadline::Deadline;
 use crate::wire::{Created, Reply, WireError};
 use crate::znode::name::CreateId;
 use crate::znode::path::ZnodePath;
+
+/// The pause before each search for the node of a create without an answer, in session timeouts.
+const SEARCH_PAUSES: [u32; 5] = [0, 1, 1, 2, 4];
+
+/// The number of searches during which such a job counts as pending.
+const SEARCHES_PENDING: usize = 2;
 
 /// Accepts jobs.
 #[derive(Clone, Debug)]
@@ -179,11 +184,11 @@ impl CleanupWorker {
     }
 }
 
-async fn run_job(job: CleanupJob, _guard: PendingGuard) {
+async fn run_job(job: CleanupJob, guard: PendingGuard) {
     match job {
         CleanupJob::Delete { session, path, reply } => delete(&session, &path, Some(reply)).await,
         CleanupJob::CleanUnresolved { session, directory, create_id, reply } => {
-            clean_unresolved(&session, &directory, create_id, reply).await;
+            clean_unresolved(&session, &directory, create_id, reply, guard).await;
         }
         CleanupJob::DeleteOwn { session, path, seen, in_doubt, done } => {
             delete_own(&session, &path, seen).await;
@@ -265,7 +270,9 @@ async fn clean_unresolved(
     directory: &ZnodePath,
     create_id: CreateId,
     sent: Option<Reply<Created>>,
+    guard: PendingGuard,
 ) {
+    let mut pending = Some(guard);
     if let Some(mut reply) = sent {
         match session.await_reply(&mut reply, Deadline::never()).await {
             Ok(created) => return delete(session, &created.path, None).await,
@@ -277,11 +284,15 @@ async fn clean_unresolved(
     }
     // A search without a result proves nothing yet. The server of the old connection may still apply a
     // request that it has read, or a follower may be behind. After a session timeout every request in flight
-    // has arrived or is lost.
-    for wait in [Duration::ZERO, session.timeout()] {
+    // has arrived or is lost: the later searches are for servers that are slower than that, because the node
+    // would block all contenders as long as this session lives.
+    for (search, timeouts) in SEARCH_PAUSES.into_iter().enumerate() {
+        if search == SEARCHES_PENDING {
+            pending = None;
+        }
         tokio::select! {
             biased;
-            () = tokio::time::sleep(wait) => {}
+            () = tokio::time::sleep(session.timeout() * timeouts) => {}
             _ = session.ended() => return,
         }
         let mut pauses = session.settings().retry.start();
@@ -297,10 +308,12 @@ async fn clean_unresolved(
             }
         };
         if let Some(found) = found {
-            return delete(session, &found, None).await;
+            delete(session, &found, None).await;
+            break;
         }
     }
     session.node_bytes().create_left_nothing(directory, create_id);
+    drop(pending);
 }
 
 /// Searches for the node of a create until a search has a definite result. Returns `None` if the node does
