@@ -16,14 +16,14 @@ pub(super) type FoundNode = (NodeGuard, Option<Stat>);
 
 /// After this many creates in a row without an answer and without a node, the create is the likely cause.
 ///
-/// One more than the broken connections after which a kind of request is known to be the cause: those may have
-/// carried this create as well.
+/// One more than the broken connections after which a kind of request is known to be the cause: those may
+/// have carried this create as well.
 const LOST_MAX: u32 = 4;
 
 /// The creates of one call that had no answer, and whose nodes were not found.
 ///
-/// Between two of them a search or a read has had an answer. So the servers answer, and only not to the create: a server
-/// closes the connection on a request that is larger than its `jute.maxbuffer`, each time.
+/// Between two of them a search or a read has had an answer. So the servers answer, and only not to the
+/// create: a server closes the connection on a request that is larger than its `jute.maxbuffer`, each time.
 pub(super) struct LostCreates {
     count: u32,
     pauses: RetryPauses,

@@ -73,10 +73,8 @@ impl MultiQueue {
                     continue;
                 }
                 Err(MultiError::Request(error)) => {
-                    let creates = &mut creates_in_flight;
-                    let lost = &mut lost_creates;
-                    match self.after_failed_creates(&session, tickets, creates, error, lost, deadline).await?
-                    {
+                    let (sent, lost) = (&mut creates_in_flight, &mut lost_creates);
+                    match self.after_failed_creates(&session, tickets, sent, error, lost, deadline).await? {
                         // The lists may be older than the nodes: the wait lists again.
                         Some(found) => {
                             Self::set_nodes(tickets, &session, found, None);

@@ -17,8 +17,8 @@ pub(super) enum StepError {
 
 /// The restarts of one call.
 ///
-/// Each has its own cause: a session ended, or a node was deleted. If one follows the other at once, the cause
-/// is the same, and the servers are asked again after a pause only.
+/// Each has its own cause: a session ended, or a node was deleted. If one follows the other at once, the
+/// cause is the same, and the servers are asked again after a pause only.
 #[derive(Default)]
 pub(super) struct Restarts {
     last: Option<BootInstant>,

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
+use tracing::warn;
 
 use super::{Reservation, Session, Suspect};
 use crate::time::deadline::Deadline;
@@ -46,6 +47,7 @@ impl Session {
         deadline: Deadline,
     ) -> Result<Option<PathWatch>, WireError> {
         if self.hangs_up_on(Suspect::PathWatch) {
+            warn!(path, "the servers close the connection on the watch of a view, which polls instead");
             return Ok(None);
         }
         let Some(room) = self.watch_budget().reserve(path) else { return Ok(None) };

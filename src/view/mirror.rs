@@ -208,13 +208,13 @@ impl<T> Mirror<T> {
                 self.remove(&path);
                 self.finish(&path);
             }
-            (ReadRequest::Stat(path), Answer::Stat(stat)) => match self.is_unchanged(&path, &stat) {
+            (ReadRequest::Stat(path), Answer::Stat(stat)) => match self.find_unchanged(&path, &stat) {
                 true => self.visit_children(&path, &stat),
                 false => self.requests.push_back(ReadRequest::Data(path)),
             },
             (ReadRequest::Data(path), Answer::Data(data, stat)) if self.has_parent(&path) => {
                 // The value of a known state is not decoded again.
-                if !self.is_unchanged(&path, &stat) {
+                if !self.find_unchanged(&path, &stat) {
                     let node = ViewNode::decoded(&path, (data, stat), &*self.decode);
                     self.insert(&path, Arc::new(node));
                 }
@@ -252,9 +252,9 @@ impl<T> Mirror<T> {
         self.count(cause.number);
     }
 
-    /// Whether the node is as it was. If it is the root, which an event named, then any node may have changed:
+    /// Whether the node is as it was. If it is the root, which an event named, any node may have changed:
     /// some servers name the watched node in every event of a watch that reaches below it.
-    fn is_unchanged(&mut self, path: &str, stat: &Stat) -> bool {
+    fn find_unchanged(&mut self, path: &str, stat: &Stat) -> bool {
         let is_same = self.nodes.get(path).is_some_and(|known| is_same_state(known.stat(), stat));
         if let Some(visit) = self.visits.get_mut(path).filter(|_| is_same && path.is_empty()) {
             visit.cause.is_deep = true;

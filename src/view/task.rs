@@ -110,7 +110,7 @@ impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
                 ViewStop::Interrupted => {}
                 ViewStop::Failed(error) => {
                     debug!(%error, "a read of the view failed; all nodes are compared again");
-                    // Longer and longer, as long as each attempt fails: the reads themselves may be the cause.
+                    // Longer and longer while each attempt fails: the reads may be the cause.
                     let next = pauses.get_or_insert_with(|| session.settings().retry.start()).next();
                     self.pause(next.max(fractions::retry_pause(session.timeout())), true).await;
                 }

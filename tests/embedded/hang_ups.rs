@@ -78,7 +78,7 @@ async fn one_broken_connection_leaves_containers_on_however_many_creates_it_carr
 /// As ClickHouse Keeper before 26.7.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_closes_the_connection_on_containers_gets_few_of_them() {
-    let server = server_builder().keeper().unknown([Op::GetEphemerals, Op::CreateContainer]);
+    let server = server_builder().like_clickhouse().unknown([Op::GetEphemerals, Op::CreateContainer]);
     let server = server.start().await.unwrap();
     let actor = connected(&server, LONG).await;
     let transcript = server.transcript();
@@ -100,7 +100,7 @@ async fn a_server_that_closes_the_connection_on_containers_gets_few_of_them() {
 /// A replaced session is noticed, and before another contender is granted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_cannot_show_whose_connection_it_is_and_replaces_sessions_gets_few_connects() {
-    let ensemble = server_builder().keeper().start_ensemble(2).await.unwrap();
+    let ensemble = server_builder().like_clickhouse().start_ensemble(2).await.unwrap();
     let [server, other] = ensemble.servers() else { panic!("{ensemble:?}") };
     let (actor, rival) = (connected(server, Duration::from_secs(4)).await, connected(other, LONG).await);
     // More nodes of the session: each of them may verify a connection.
@@ -137,7 +137,7 @@ async fn a_server_that_cannot_show_whose_connection_it_is_and_replaces_sessions_
 /// Without a guard only the registration asks whose connection it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_registration_alone_makes_no_storm_of_connects_either() {
-    let server = server_builder().keeper().start().await.unwrap();
+    let server = server_builder().like_clickhouse().start().await.unwrap();
     let actor = connected(&server, Duration::from_secs(4)).await;
     let registration = Registration::register(&actor, "/registered", "here").unwrap();
     within("the registration", registration.registered()).await.unwrap().unwrap();

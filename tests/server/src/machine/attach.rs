@@ -37,7 +37,7 @@ impl Machine {
         }
         let timeout = request.timeout.max(self.settings.min_timeout).min(self.settings.max_timeout);
         let with_read_only = request.read_only.is_some();
-        let session = if request.session == 0 || self.settings.keeper {
+        let session = if request.session == 0 || self.settings.like_clickhouse {
             self.zxid += 1;
             self.commit(Txn { zxid: self.zxid, time: now, changes: Vec::new(), ended: None }, out);
             self.sessions.open(server, timeout, now)

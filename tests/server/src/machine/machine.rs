@@ -36,7 +36,7 @@ impl Machine {
     /// A machine with an empty tree.
     pub fn new(settings: Settings, now: i64) -> Self {
         Self {
-            tree: Tree::new(settings.first_sequence, settings.keeper),
+            tree: Tree::new(settings.first_sequence, settings.like_clickhouse),
             sessions: Sessions::new(settings.tick, settings.first_session, settings.secret),
             clients: BTreeMap::new(),
             replicas: vec![Replica::default(); settings.servers.max(1)],
@@ -92,7 +92,7 @@ impl Machine {
             for replica in self.replicas.iter_mut().filter(|replica| replica.past.is_none()) {
                 let mut events =
                     replica.watches.trigger(&effect, |client, acl| may_read(&self.clients, client, acl));
-                if self.settings.keeper {
+                if self.settings.like_clickhouse {
                     events
                         .iter_mut()
                         .for_each(|(client, event)| replica.watches.name_watched(*client, event));

@@ -38,9 +38,9 @@ pub struct Settings {
     pub unknown: Vec<Op>,
     /// Whether the servers differ from ZooKeeper's as those of ClickHouse Keeper do. Each connect gets a new
     /// session, also if it asks for its old one. The events of a recursive watch name the watched node. A
-    /// write of a node's data counts in its parent's `cversion`, and the deletion of a child does not move the
-    /// parent's `pzxid`. Default false.
-    pub keeper: bool,
+    /// write of a node's data counts in its parent's `cversion`, and the deletion of a child does not move
+    /// the parent's `pzxid`. Default false.
+    pub like_clickhouse: bool,
     /// The number of the first sequential child of every node made. Default 0.
     pub first_sequence: i32,
     /// The longest record of the end of a session that a server can read, in bytes. A longer one stops every
@@ -68,7 +68,7 @@ impl Default for Settings {
             relay_touches: false,
             max_request: MAX_FRAME,
             unknown: Vec::new(),
-            keeper: false,
+            like_clickhouse: false,
             first_sequence: 0,
             close_record_max: None,
             first_session: 1 << 48,

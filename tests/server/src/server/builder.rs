@@ -118,13 +118,12 @@ impl Builder {
         self
     }
 
-    /// Servers that differ from ZooKeeper's as those of ClickHouse Keeper do: they close the connection on
-    /// `getEphemerals`, `getAllChildrenNumber` and `whoAmI`, which they do not know, give a new session at each
-    /// connect, name the watched node in the events of a recursive watch, and count a parent's `cversion` and
-    /// `pzxid` in their own way. Newer ones know the other requests; [`Builder::unknown`], called later, names
-    /// those that older ones do not know.
-    pub fn keeper(mut self) -> Self {
-        self.settings.keeper = true;
+    /// Servers that differ from ZooKeeper's as those of ClickHouse Keeper do. They close the connection on
+    /// `getEphemerals`, `getAllChildrenNumber` and `whoAmI`, which they do not know. They give a new session
+    /// at each connect, name the watched node in the events of a recursive watch, and count a parent's
+    /// `cversion` and `pzxid` in their own way. [`Builder::unknown`], called later, names other requests.
+    pub fn like_clickhouse(mut self) -> Self {
+        self.settings.like_clickhouse = true;
         self.unknown([Op::GetEphemerals, Op::GetAllChildrenNumber, Op::WhoAmI])
     }
 

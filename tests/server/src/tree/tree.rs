@@ -19,13 +19,13 @@ pub struct Tree {
     reapable: BTreeSet<String>,
     first_sequence: i32,
     /// Whether `cversion` and `pzxid` are as in ClickHouse Keeper.
-    keeper: bool,
+    like_clickhouse: bool,
 }
 
 impl Tree {
     /// A fresh tree in which every node made later counts its sequential children from `first_sequence`, and
     /// counts changes below it as ClickHouse Keeper does, or as ZooKeeper.
-    pub fn new(first_sequence: i32, keeper: bool) -> Self {
+    pub fn new(first_sequence: i32, like_clickhouse: bool) -> Self {
         let anyone = |permissions| Arc::from([Acl::new(permissions, Identity::anyone())]);
         let node = |acl, data, children: &[&str]| {
             let mut node = Node::new(Some(data), acl, Owner::Nobody, 0, 0);
@@ -45,7 +45,13 @@ impl Tree {
         // The real server makes this node with the default list, and then sets its own as of version −1.
         config.aversion = -1;
         nodes.insert(CONFIG.to_owned(), config);
-        Self { nodes, ephemerals: BTreeMap::new(), reapable: BTreeSet::new(), first_sequence, keeper }
+        Self {
+            nodes,
+            ephemerals: BTreeMap::new(),
+            reapable: BTreeSet::new(),
+            first_sequence,
+            like_clickhouse,
+        }
     }
 
     /// The node at that path.
@@ -144,7 +150,7 @@ impl Tree {
                 node.mzxid = zxid;
                 node.mtime = time;
                 let (stat, acl) = (node.stat(), Arc::clone(&node.acl));
-                if self.keeper
+                if self.like_clickhouse
                     && let Some(parent) = parent(path).and_then(|parent| self.node_mut(parent))
                 {
                     parent.written_children = parent.written_children.wrapping_add(1);
@@ -196,12 +202,12 @@ impl Tree {
             }
         }
         self.reapable.remove(path);
-        let is_keeper = self.keeper;
+        let is_like_clickhouse = self.like_clickhouse;
         let mut parent_acl = Arc::from([]);
         if let Some(parent) = parent(path).and_then(|parent| self.node_mut(parent)) {
             let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
             parent.children.remove(name);
-            if !is_keeper {
+            if !is_like_clickhouse {
                 parent.pzxid = parent.pzxid.max(zxid);
             }
             parent_acl = Arc::clone(&parent.acl);

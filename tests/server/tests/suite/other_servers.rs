@@ -23,7 +23,7 @@ async fn a_request_that_the_server_does_not_know_closes_the_connection_without_a
     let mut client = Conn::new(&address, T).await;
     client.ok(op::CREATE, &Body::create("/a", 0)).await;
     assert!(is_closed(&client.call(op::CREATE_CONTAINER, &Body::create("/b", 4)).await));
-    let (_keeper, address) = start(TestServer::builder().keeper()).await;
+    let (_other, address) = start(TestServer::builder().like_clickhouse()).await;
     let mut client = Conn::new(&address, T).await;
     assert!(is_closed(&client.call(op::GET_EPHEMERALS, &Body::new().str("/")).await));
 }
@@ -39,7 +39,7 @@ async fn a_request_above_the_limit_closes_the_connection() {
 
 #[tokio::test]
 async fn keeper_gives_another_session_at_each_connect() {
-    let (server, address) = start(TestServer::builder().keeper()).await;
+    let (server, address) = start(TestServer::builder().like_clickhouse()).await;
     let client = Conn::new(&address, T).await;
     let again = client.again(&address).await.unwrap();
     assert_ne!(again.session, client.session);
@@ -48,7 +48,7 @@ async fn keeper_gives_another_session_at_each_connect() {
 
 #[tokio::test]
 async fn keeper_names_the_watched_node_and_counts_in_its_own_way() {
-    let (server, address) = start(TestServer::builder().keeper()).await;
+    let (server, address) = start(TestServer::builder().like_clickhouse()).await;
     let (mut watcher, mut client) = (Conn::new(&address, T).await, Conn::new(&address, T).await);
     let counts = || {
         let stat =

@@ -1,4 +1,5 @@
-//! Against servers that differ from ZooKeeper's as those of ClickHouse Keeper do: what holds, and what ends how.
+//! Against servers that differ from ZooKeeper's as those of ClickHouse Keeper do: what holds, and what ends
+//! how.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -16,9 +17,9 @@ use crate::server_fixture::{LOCK, TICK, builder};
 /// Without breaks, no session ends.
 const LONG: Duration = Duration::from_secs(30);
 
-async fn keeper() -> TestServer {
+async fn start() -> TestServer {
     let builder = TestServer::builder().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60));
-    builder.keeper().start().await.unwrap()
+    builder.like_clickhouse().start().await.unwrap()
 }
 
 async fn client(server: &TestServer, session: Duration) -> ConnectionManager {
@@ -27,7 +28,7 @@ async fn client(server: &TestServer, session: Duration) -> ConnectionManager {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_of_every_kind_exclude_each_other_while_the_connections_live() {
-    let server = keeper().await;
+    let server = start().await;
     let (oracle, inside) = (Arc::<Oracle>::default(), Arc::<AtomicI32>::default());
     let mut tasks = Vec::new();
     for manager in [client(&server, LONG).await, client(&server, LONG).await] {
@@ -62,7 +63,7 @@ async fn locks_of_every_kind_exclude_each_other_while_the_connections_live() {
 /// Each break replaces every session. A holder loses its hold, and contenders start over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_exclude_each_other_also_when_every_connection_breaks_and_sessions_are_replaced() {
-    let server = keeper().await;
+    let server = start().await;
     let oracle = Arc::<Oracle>::default();
     let has_ended = Arc::new(AtomicBool::new(false));
     let mut tasks = Vec::new();
@@ -98,7 +99,7 @@ async fn locks_exclude_each_other_also_when_every_connection_breaks_and_sessions
 /// An event names the root of the view, whatever has changed.
 #[tokio::test]
 async fn views_show_every_change_one_read_after_its_event() {
-    let server = keeper().await;
+    let server = start().await;
     let (manager, other) = (client(&server, LONG).await, client(&server, LONG).await);
     let znodes = other.znodes();
     for path in ["/tree", "/tree/a", "/tree/a/b"] {
@@ -141,7 +142,7 @@ async fn views_show_every_change_one_read_after_its_event() {
 #[tokio::test]
 async fn a_view_without_watches_reads_from_time_to_time() {
     let builder = TestServer::builder().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60));
-    let server = builder.keeper().unknown([Op::AddWatch, Op::GetEphemerals]).start().await.unwrap();
+    let server = builder.like_clickhouse().unknown([Op::AddWatch, Op::GetEphemerals]).start().await.unwrap();
     let (manager, other) = (client(&server, Duration::from_secs(4)).await, client(&server, LONG).await);
     let view = ChildrenView::new(&manager, "/tree").unwrap();
     other.znodes().create("/tree", "", CreateMode::Persistent).await.unwrap();
