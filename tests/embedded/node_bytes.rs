@@ -140,7 +140,7 @@ async fn waiters_count_and_a_wait_that_is_given_up_makes_room() {
         }
     };
     within("three refusals", refused).await.unwrap();
-    assert_eq!(nodes(&server_fixture.server).len(), BUDGET / node);
+    server_fixture.queue_length_becomes(BUDGET / node + 1).await.unwrap();
     drop(waits);
     held.release().await.unwrap();
     fill(&manager).await;
@@ -155,7 +155,7 @@ async fn creates_without_an_answer_count_once_and_are_given_back() {
         let mutex = Mutex::new(&manager, LOCK).unwrap();
         mutex.acquire().await.unwrap().release().await.unwrap();
         for _ in 0..3 {
-            let op = When::op(Op::Create2).path(LOCK);
+            let op = When::create().path("/locks/lock/*");
             let lost = server_fixture.server.fault(op, fault);
             let acquired = within("a grant", mutex.acquire()).await.unwrap();
             assert_eq!(lost.hits(), 1, "{fault:?}");
@@ -174,7 +174,7 @@ async fn a_create_without_an_answer_counts_until_its_search_is_over() {
     let manager = client(&server_fixture.server, BUDGET).await;
     let mutex = Mutex::new(&manager, LOCK).unwrap();
     mutex.acquire().await.unwrap().release().await.unwrap();
-    let lost = server_fixture.server.fault(When::op(Op::Create2).path(LOCK), Fault::DropConnectionAfter);
+    let lost = server_fixture.server.fault(When::create().path("/locks/lock/*"), Fault::DropConnectionAfter);
     // Only the search syncs here.
     let search = server_fixture.server.fault(When::op(Op::Sync).path(LOCK), Fault::HoldReply);
     let acquiring = tokio::spawn(async move { mutex.acquire().await.unwrap().release().await });

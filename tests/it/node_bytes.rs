@@ -38,18 +38,19 @@ async fn a_server_survives_the_end_of_a_session_with_as_many_nodes_as_one_may_ha
         if closes {
             manager.shutdown().await.unwrap();
         } else {
-            // The server ends the session by itself, and then reads the record from its log.
+            // No close reaches the server, which ends the session by itself.
             ensemble.server(0).kill().await.unwrap();
-            std::mem::forget(held);
-            drop((mutexes, manager));
+            assert!(manager.shutdown().await.is_err());
             ensemble.server(0).start().await.unwrap();
         }
+        drop(held);
         let next = connect(&ensemble.connect_string()).await;
         let first = Mutex::new(&next, format!("/locks/{:0>width$}", 0, width = PATH)).unwrap();
         let granted =
             tokio::time::timeout(Timing::settle(), first.acquire()).await.expect("a grant").unwrap();
         granted.release().await.unwrap();
         next.shutdown().await.unwrap();
+        // It reads the record of the end of the session from its log.
         ensemble.server(0).kill().await.unwrap();
         ensemble.server(0).start().await.unwrap();
         connect(&ensemble.connect_string()).await.shutdown().await.unwrap();

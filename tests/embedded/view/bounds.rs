@@ -1,8 +1,8 @@
 //! Views that may not grow, and views that may not read.
 
 use lockkeeper::{
-    ANY_VERSION, ChildrenView, ConnectionManager, Error, Exceeded, Mutex, NodeView, Refusal, TreeView,
-    ViewBounds, ViewError, ViewState,
+    ANY_VERSION, ChildrenView, ConnectionManager, CreateMode, Error, Exceeded, Mutex, NodeView, Refusal,
+    TreeView, ViewBounds, ViewError, ViewState,
 };
 use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
@@ -163,7 +163,7 @@ async fn an_inspection_of_large_nodes_reads_few_at_a_time() {
     let server_fixture = ServerFixture::start().await.unwrap();
     for number in 0..40 {
         let name = format!("/large-0/_c_{number:08}-0000-4000-8000-000000000000-lock-{number:010}");
-        put(&server_fixture.rival, &name, "x").await;
+        server_fixture.rival.znodes().create(name, b"x", CreateMode::Ephemeral).await.unwrap();
     }
     let manager = client(&server_fixture).await;
     let transcript = server_fixture.server.transcript();
