@@ -122,8 +122,8 @@ impl Target {
 /// What it means to ask the holders of this lock.
 pub(crate) fn request(path: &str, chosen: &[ContenderInfo]) -> String {
     format!(
-        "this asks for a release of {path}{}\nthe program of a command lockkeeper gets SIGTERM; another holder \
-         releases when it is ready, or is not disturbed",
+        "this asks for a release of {path}{}\nthe program of a command lockkeeper gets SIGTERM; another \
+         holder releases when it is ready, or is not disturbed",
         list(chosen)
     )
 }

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use crate::exit::Failure;
 
 /// Prints lines for people, and the end of the last one. What would upset a terminal is escaped: paths, and
-/// whatever else other clients chose, are in nearly every line. A reader that has read enough, such as `head`,
-/// ends the command without a message.
+/// whatever else other clients chose, are in nearly every line. A reader that has read enough, such as
+/// `head`, ends the command without a message.
 pub(crate) fn say(text: &str) -> Result<(), Failure> {
     say_exactly(&neutral(text))
 }

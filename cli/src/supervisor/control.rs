@@ -1,20 +1,25 @@
 //! The command's side of the supervisor.
 
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, getpgrp, getpid, set_child_subreaper};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, getpid, set_child_subreaper};
 use thiserror::Error;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::message::{GUARD, Order, Report};
 use super::orphans::{Reaped, kill_all, kill_below, reap};
+use super::process_stat::ProcessStat;
 use super::program::THIS_BINARY;
 use super::socket::{self, Received};
 
@@ -39,13 +44,16 @@ pub(crate) struct SupervisorDied;
 impl Supervisor {
     /// Starts the process. The program follows with [`start_program`](Self::start_program).
     pub(crate) fn start(program: &[OsString]) -> io::Result<Self> {
+        // A caller may have had the signal ignored. Then no process sees how its children end, and waits for
+        // ever. What is caught here is no longer ignored in the processes below.
+        let _caught = signal(SignalKind::child())?;
         let (ours, theirs) = socket::pair()?;
+        socket::send(&ours, &Order::Program, Some(words(program)?.as_fd()))?;
         // If the guard and the supervisor are killed, their children become children of this process.
         set_child_subreaper(Some(getpid()))?;
         Command::new(THIS_BINARY)
             .arg(GUARD)
-            .arg(getpgrp().as_raw_pid().to_string())
-            .args(program)
+            .arg(ProcessStat::of_this().and_then(|own| own.group).map_or(0, Pid::as_raw_pid).to_string())
             .stdin(Stdio::from(theirs))
             .process_group(0)
             .spawn()?;
@@ -108,6 +116,17 @@ impl Supervisor {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
+}
+
+/// A file in memory with the words of a program.
+fn words(program: &[OsString]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("program", MemfdFlags::CLOEXEC)?);
+    for word in program {
+        file.write_all(word.as_bytes())?;
+        file.write_all(b"\0")?;
+    }
+    file.rewind()?;
+    Ok(file)
 }
 
 /// `None` at the end.

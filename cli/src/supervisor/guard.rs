@@ -1,4 +1,4 @@
-//! The guard: the process between the command and the supervisor, `lockkeeper __guard JOB PROGRAM ARGUMENT…`.
+//! The guard: the process between the command and the supervisor, `lockkeeper __guard JOB`.
 //!
 //! It starts the supervisor and waits for its end, and does nothing else. If the command and the supervisor
 //! are killed at once, every process of the program becomes a child of the guard, which kills it.

@@ -21,6 +21,9 @@ pub(crate) const SIZE_MAX: usize = 192 * 1024;
 /// From the command to the supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
+    /// What the program is. The packet carries a file with its words, behind each of them a NUL character:
+    /// they may be larger than any packet.
+    Program,
     /// The lock is held: start the program. The packet carries the command's standard input.
     Start { environment: Vec<(String, String)>, policy: Policy, lease_end: BootTime },
     /// The servers have confirmed the session.

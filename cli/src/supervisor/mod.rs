@@ -8,7 +8,8 @@
 //! ```
 //!
 //! 1. The command starts the supervisor, by the guard, before it connects, and sends it orders over a socket:
-//!    start the program, the lease now ends at this instant, pass this signal on.
+//!    start the program, the lease now ends at this instant, pass this signal on. The words of the program
+//!    are in an order, too: `pkill -9 -f NAME` must not find the guard and the supervisor.
 //! 2. The supervisor ends the program by its own clock ([`plan`]). It needs no order for that: a command that
 //!    is stopped, swapped out or hung renews no lease, and the program still ends before the lease does. The
 //!    command kills the program at the end of the lease as well, for a supervisor that is stopped.
@@ -31,6 +32,7 @@ mod lease_end;
 pub(crate) mod message;
 pub(crate) mod orphans;
 mod plan;
+pub(crate) mod process_stat;
 mod program;
 mod socket;
 mod terminal;

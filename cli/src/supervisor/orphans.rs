@@ -6,6 +6,8 @@ use std::fs;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait};
 
+use super::process_stat::ProcessStat;
+
 /// What a look at the children of this process found.
 #[derive(Debug)]
 pub(crate) enum Reaped {
@@ -41,9 +43,15 @@ pub(crate) fn kill_all(group: Option<Pid>) {
 
 /// Kills every process below `root`, and not `root`.
 pub(crate) fn kill_below(root: Pid) {
-    for pid in below(root.as_raw_pid(), &parents()) {
-        if let Some(pid) = Pid::from_raw(pid) {
-            let _ = kill_process(pid, Signal::KILL);
+    signal_below(root, &[Signal::KILL]);
+}
+
+/// Sends these signals to every process below `root`, and not to `root`.
+pub(crate) fn signal_below(root: Pid, signals: &[Signal]) {
+    for pid in below(root.as_raw_pid(), &parents()).into_iter().filter_map(Pid::from_raw) {
+        for signal in signals {
+            // It may have ended.
+            let _ = kill_process(pid, *signal);
         }
     }
 }
@@ -52,14 +60,7 @@ pub(crate) fn kill_below(root: Pid) {
 fn parents() -> Vec<(i32, i32)> {
     let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(|pid| Some((pid, parent_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?)))
-        .collect()
-}
-
-/// The parent in a line of `/proc/PID/stat`. The name of the program is in parentheses, and may have any
-/// characters.
-pub(crate) fn parent_in(stat: &str) -> Option<i32> {
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    pids.filter_map(|pid| Some((pid, ProcessStat::of(Pid::from_raw(pid)?)?.parent?.as_raw_pid()))).collect()
 }
 
 /// The processes below `root`, in no order.
@@ -91,12 +92,5 @@ mod tests {
         assert!(below(99, &parents).is_empty());
         // Read while processes end and start, the pairs may close a circle.
         assert_eq!(below(5, &[(6, 5), (5, 6)]).len(), 2);
-    }
-
-    #[test]
-    fn the_parent_is_read_behind_any_name() {
-        assert_eq!(parent_in("42 (cat) S 7 42 42 0 -1"), Some(7));
-        assert_eq!(parent_in("42 (a) b (c) R 8 42 42 0 -1"), Some(8));
-        assert_eq!(parent_in(""), None);
     }
 }

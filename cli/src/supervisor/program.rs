@@ -1,8 +1,10 @@
 //! The process of the supervisor: one loop over the orders, the children, and the clock.
 
-use std::ffi::OsString;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -18,7 +20,7 @@ use rustix::time::{
 
 use super::boot_time::BootTime;
 use super::message::{EXEC, Ended, Order, Report};
-use super::orphans::{Reaped, kill_all, reap};
+use super::orphans::{Reaped, kill_all, reap, signal_below};
 use super::plan::{Due, OnLoss, Plan, Policy};
 use super::socket::{self, Received};
 use super::terminal::{OnStop, Terminal};
@@ -31,14 +33,11 @@ const KILL_AGAIN: Duration = Duration::from_millis(20);
 /// This binary, also if its file was replaced or deleted meanwhile.
 pub(crate) const THIS_BINARY: &str = "/proc/self/exe";
 
-/// `lockkeeper __supervise JOB PROGRAM ARGUMENT…`, with the socket as its standard input.
+/// `lockkeeper __supervise JOB`, with the socket as its standard input. JOB is the process group of the
+/// command, or 0 if its leader is outside of this PID namespace.
 pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let job = arguments.next().and_then(|job| Pid::from_raw(job.to_str()?.parse().ok()?));
-    let served = match job {
-        Some(job) => Loop::prepare(job, arguments.collect()).and_then(Loop::serve),
-        None => Err(io::ErrorKind::InvalidInput.into()),
-    };
-    if let Err(error) = served {
+    if let Err(error) = Loop::prepare(job).and_then(Loop::serve) {
         warn(format_args!("supervisor: {error}"));
         return Exit::INTERNAL.into();
     }
@@ -66,12 +65,14 @@ struct Run {
     ended: Option<Ended>,
     /// What the program gets, unless it is due to be killed.
     signals: Vec<Signal>,
+    /// The program has ended, and what it left has not been asked to end.
+    is_left: bool,
     /// Ctrl-Z was passed on, and the program has not stopped yet.
     is_stopping: bool,
 }
 
 impl Loop {
-    fn prepare(job: Pid, command: Vec<OsString>) -> io::Result<Self> {
+    fn prepare(job: Option<Pid>) -> io::Result<Self> {
         // The command decides what a signal means. One that all processes get must not end the supervisor.
         // This also lets it hand the terminal over from the background (SIGTTOU).
         SigSet::all().thread_block()?;
@@ -86,8 +87,8 @@ impl Loop {
             link: io::stdin().as_fd().try_clone_to_owned()?,
             children: SignalFd::with_flags(&of_children, flags)?,
             alarm: timerfd_create(TimerfdClockId::Boottime, alarm)?,
-            terminal: Terminal::open(job),
-            command,
+            terminal: job.and_then(Terminal::open),
+            command: Vec::new(),
             run: None,
             is_abandoned: false,
         })
@@ -112,11 +113,11 @@ impl Loop {
             let now = BootTime::now();
             let until = match run.plan.due(now) {
                 Due::Wait(until) => {
-                    run.pass_on();
+                    run.send_signals();
                     until
                 }
                 Due::Ask => {
-                    run.pass_on();
+                    run.send_signals();
                     ask(run);
                     continue;
                 }
@@ -139,6 +140,7 @@ impl Loop {
                 Received::Message(Order::Start { environment, policy, lease_end }, input) => {
                     self.start(environment, policy, lease_end, input);
                 }
+                Received::Message(Order::Program, Some(words)) => self.command = read_words(words)?,
                 Received::Message(order, _) => {
                     if let Some(run) = &mut self.run {
                         obey(run, &order);
@@ -178,7 +180,9 @@ impl Loop {
         match started {
             Ok(Some(group)) => {
                 let signals = Vec::new();
-                self.run = Some(Run { plan, policy, group, ended: None, signals, is_stopping: false });
+                let run =
+                    Run { plan, policy, group, ended: None, signals, is_left: false, is_stopping: false };
+                self.run = Some(run);
                 let supervisor = getpid().as_raw_pid();
                 self.report(Report::Started { group: group.as_raw_pid(), supervisor });
             }
@@ -227,9 +231,9 @@ impl Loop {
         if let Some(terminal) = &mut self.terminal {
             terminal.take_back(run.group, matches!(how, Ended::Signalled(_)));
         }
-        // What the program left in its group has to end before the lock is released.
+        // What the program left, in whatever group and session, has to end before the lock is released.
         run.plan.clean_up(BootTime::now());
-        run.signals.extend([Signal::TERM, Signal::CONT]);
+        run.is_left = true;
     }
 
     /// A command that is gone is noticed when the next order is awaited.
@@ -260,9 +264,12 @@ impl Loop {
 
 impl Run {
     /// Sends the signals that have come, in their order.
-    fn pass_on(&mut self) {
+    fn send_signals(&mut self) {
         for signal in self.signals.drain(..) {
             signal_group(self.group, signal);
+        }
+        if std::mem::take(&mut self.is_left) {
+            signal_below(getpid(), &[Signal::TERM, Signal::CONT]);
         }
     }
 }
@@ -278,8 +285,19 @@ fn obey(run: &mut Run, order: &Order) {
             }
         }
         Order::Resume => run.signals.push(Signal::CONT),
-        Order::Start { .. } => {}
+        Order::Program | Order::Start { .. } => {}
     }
+}
+
+/// Each word has a NUL character behind it.
+fn read_words(file: OwnedFd) -> io::Result<Vec<OsString>> {
+    let mut text = Vec::new();
+    File::from(file).read_to_end(&mut text)?;
+    let words = text.split_inclusive(|byte| *byte == 0);
+    Ok(words
+        .filter_map(|word| word.strip_suffix(b"\0"))
+        .map(|word| OsStr::from_bytes(word).to_owned())
+        .collect())
 }
 
 /// A process in a group of its own, which the kernel kills with this one. Its arguments are the program's.

@@ -1,5 +1,6 @@
 //! `top`: a live screen of the locks below a root.
 
+mod row;
 mod screen;
 mod state;
 mod terminal;
@@ -16,7 +17,8 @@ use rustix::process::Signal;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use self::state::{Act, Action, Key, Sort, State};
+use self::row::Sort;
+use self::state::{Act, Action, Key, State};
 use self::terminal::Screen;
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};

@@ -7,7 +7,8 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Paragraph, Row as TableRow, Table, TableState};
 
-use super::state::{Act, Row, Sort, State, View};
+use super::row::{Row, Sort};
+use super::state::{Act, State, View};
 use crate::act::{meaning, request};
 use crate::inspect::print::age;
 use crate::output::printable;

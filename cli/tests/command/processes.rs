@@ -185,3 +185,97 @@ async fn what_the_program_leaves_behind_ends_before_the_lock_is_released() {
     running.until("asked").await;
     assert_eq!(running.ended().await.code, Some(4));
 }
+
+#[tokio::test]
+async fn what_the_program_leaves_in_a_session_of_its_own_is_asked_to_end_as_well() {
+    let fixture = Fixture::embedded().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("left");
+    let left = format!("trap 'echo asked; exit' TERM; echo $$ > $0; {UNTIL_A_SIGNAL}");
+    let script = "setsid sh -c \"$1\" $0 & while ! [ -s $0 ]; do :; done; exit 4";
+    let program = ["sh", "-c", script, file.to_str().unwrap(), &left];
+    let mut running = fixture.start([&["lock", "/kill/session", "--"][..], &program].concat());
+    running.until("asked").await;
+    assert_eq!(running.ended().await.code, Some(4));
+}
+
+/// A shell with `trap '' CHLD`, or a service manager that does the same, hands it on.
+#[tokio::test]
+async fn a_caller_that_ignores_the_ends_of_children_changes_nothing() {
+    let fixture = Fixture::embedded().await;
+    let ignoring = |path: &str, script: &str| {
+        let mut env = tokio::process::Command::new("env");
+        fixture.reach(&mut env);
+        env.args([
+            "--ignore-signal=CHLD",
+            env!("CARGO_BIN_EXE_lockkeeper"),
+            "lock",
+            path,
+            "--",
+            "sh",
+            "-c",
+            script,
+        ]);
+        Running::start(&mut env)
+    };
+    let ended = ignoring("/kill/ignored", "grep SigIgn /proc/self/status; exit 7").ended().await;
+    assert_eq!(ended.code, Some(7), "{ended:?}");
+    let ignored = ended.output.trim().strip_prefix("SigIgn:\t").unwrap();
+    // Number 17 is SIGCHLD.
+    assert_eq!(u64::from_str_radix(ignored, 16).unwrap() >> 16 & 1, 0, "{ended:?}");
+    assert_eq!(fixture.ended(["lock", "/kill/ignored", "--try", "--", "true"]).await.code, Some(0));
+    let mut running = ignoring("/kill/ignored", "echo ready; exec sleep 1000");
+    running.until("ready").await;
+    signal("KILL", supervisor_of(running.pid()).await);
+    assert_eq!(running.ended().await.code, Some(70));
+}
+
+#[tokio::test]
+async fn in_a_pid_namespace_without_the_leader_of_its_group_the_command_does_its_work() {
+    let fixture = Fixture::embedded().await;
+    let unshare = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    let mut command = tokio::process::Command::new("unshare");
+    if !command.args(unshare).arg("true").status().await.unwrap().success() {
+        println!("left out: this machine lets nobody make namespaces");
+        return;
+    }
+    let mut command = tokio::process::Command::new("unshare");
+    fixture.reach(&mut command);
+    command.args(unshare).arg(env!("CARGO_BIN_EXE_lockkeeper"));
+    command.args(["lock", "/kill/namespace", "--", "sh", "-c", "(sleep 1000 &); echo ran; exit 7"]);
+    let ended = Running::start(&mut command).ended().await;
+    assert_eq!(
+        (ended.code, ended.output.as_str(), ended.messages.as_str()),
+        (Some(7), "ran\n", ""),
+        "{ended:?}"
+    );
+}
+
+/// As `pkill -9 -f` chooses processes.
+#[tokio::test]
+async fn the_name_of_the_program_does_not_find_the_guard_and_the_supervisor() {
+    let fixture = Fixture::embedded().await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut running = family(&fixture, "/kill/by-name", &folder);
+    running.until("ready").await;
+    let name = folder.path().file_name().unwrap().to_str().unwrap();
+    for pid in [guard_of(running.pid()).await, supervisor_of(running.pid()).await] {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+        assert!(!line.contains(name), "{line:?}");
+    }
+    let killed = tokio::process::Command::new("pkill").args(["-KILL", "-f", name]).status().await.unwrap();
+    assert!(killed.success());
+    assert_eq!(running.ended().await.code, None);
+}
+
+#[tokio::test]
+async fn the_arguments_of_the_program_may_be_larger_than_a_packet() {
+    let fixture = Fixture::embedded().await;
+    let mut arguments: Vec<String> =
+        ["lock", "/run/large", "--", "sh", "-c", "echo $#; echo \"$1$3\" | wc -c"]
+            .map(str::to_owned)
+            .to_vec();
+    arguments.extend(["sh", &"x".repeat(100_000), "", &"y".repeat(100_000), "a\nb"].map(str::to_owned));
+    let ended = fixture.ended(arguments).await;
+    assert_eq!((ended.code, ended.output.as_str()), (Some(0), "4\n200001\n"), "{ended:?}");
+}

@@ -42,10 +42,23 @@ fn orders() -> Vec<[Part; 4]> {
 /// A command whose processes are all stopped.
 struct Frozen {
     running: Running,
+    processes: Processes,
+}
+
+struct Processes {
     command: i32,
     guard: i32,
     supervisor: i32,
     program: i32,
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        // Nobody else lets them continue.
+        if std::thread::panicking() {
+            [self.program, self.supervisor, self.guard, self.command].map(|pid| send("KILL", pid));
+        }
+    }
 }
 
 impl Frozen {
@@ -54,25 +67,25 @@ impl Frozen {
         let program = running.line().await.parse().unwrap();
         let command = running.pid();
         let (guard, supervisor) = (guard_of(command).await, supervisor_of(command).await);
-        let frozen = Self { running, command, guard, supervisor, program };
+        let frozen = Self { running, processes: Processes { command, guard, supervisor, program } };
         // The program first: nothing acts on it while it is stopped.
         for part in [Program, Supervisor, Guard, Command] {
             signal("STOP", frozen.pid(part));
-            frozen.is_stopped(part).await;
+            frozen.until_stopped(part).await;
         }
         frozen
     }
 
     fn pid(&self, part: Part) -> i32 {
         match part {
-            Command => self.command,
-            Guard => self.guard,
-            Supervisor => self.supervisor,
-            Program => self.program,
+            Command => self.processes.command,
+            Guard => self.processes.guard,
+            Supervisor => self.processes.supervisor,
+            Program => self.processes.program,
         }
     }
 
-    async fn is_stopped(&self, part: Part) {
+    async fn until_stopped(&self, part: Part) {
         let pid = self.pid(part);
         let look = async || state(pid).is_none_or(|state| state == 'T').then_some(());
         eventually(format!("{part:?} is stopped"), Timing::event(), look).await.unwrap();
@@ -122,7 +135,7 @@ async fn after_a_freeze_beyond_the_lease_nothing_of_the_program_runs_once_the_co
             frozen.thaw(part).await;
             if [Command, Supervisor].contains(&part) {
                 // Whatever continues first kills the program, also if the other one never continues.
-                gone(frozen.program).await;
+                gone(frozen.pid(Program)).await;
             }
         }
         let ended = frozen.running.ended().await;

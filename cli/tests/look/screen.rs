@@ -74,7 +74,7 @@ impl Terminal {
     }
 
     /// Waits until the terminal is as it was before anything ran.
-    pub(crate) async fn is_given_back(&self) {
+    pub(crate) async fn until_given_back(&self) {
         let look = async || {
             let is_alternate = self.screen.lock().unwrap().screen().alternate_screen();
             (!is_alternate && modes(self.terminal.as_ref()) == self.modes).then_some(())

@@ -69,14 +69,6 @@ async fn the_screen_shows_the_locks_sorts_them_and_takes_one_away() {
         guard.revoke_requested().await.unwrap();
         terminal.press("x");
         terminal.shows(&["take the lock away?", "/look/top/crowded", "two holders", "y to continue"]).await;
-        // A page that hides the holder, or what y does.
-        terminal.resize(8);
-        terminal.gone("y to continue").await;
-        terminal.press("y");
-        terminal.shows(&["enlarge the window"]).await;
-        assert!(guard.is_valid());
-        terminal.resize(24);
-        terminal.shows(&["take the lock away?", "y to continue"]).await;
         terminal.press("n");
         terminal.shows(&["nothing was done", "> /look/top/crowded"]).await;
         assert!(guard.is_valid());
@@ -114,6 +106,26 @@ async fn a_selected_lock_that_ends_leaves_no_other_one_selected() {
 }
 
 #[tokio::test]
+async fn a_question_that_the_window_hides_in_part_cannot_be_confirmed() {
+    let fixture = Fixture::both().await.remove(0);
+    let guard = Mutex::new(&fixture.manager, "/look/hidden/a").unwrap().acquire().await.unwrap();
+    let mut terminal = Terminal::start(&fixture, &["top", "/look/hidden", "--interval", "100ms"]);
+    terminal.shows(&["> /look/hidden/a"]).await;
+    terminal.press("x");
+    terminal.shows(&["take the lock away?", "y to continue"]).await;
+    terminal.resize(8);
+    terminal.gone("y to continue").await;
+    terminal.press("y");
+    terminal.shows(&["enlarge the window"]).await;
+    assert!(guard.is_valid());
+    terminal.resize(24);
+    terminal.shows(&["take the lock away?", "y to continue"]).await;
+    terminal.press("y");
+    terminal.shows(&["taken away: 1 nodes"]).await;
+    assert_eq!(guard.lost().await.reason, LossReason::NodeDeleted);
+}
+
+#[tokio::test]
 async fn every_end_and_every_stop_gives_the_terminal_back() {
     let fixture = Fixture::both().await.remove(0);
     for (name, number) in [("INT", 2), ("QUIT", 3), ("TERM", 15), ("HUP", 1), ("USR1", 10)] {
@@ -121,7 +133,7 @@ async fn every_end_and_every_stop_gives_the_terminal_back() {
         terminal.shows(&["lockkeeper top /look/signals: 0 locks"]).await;
         terminal.signal(name);
         assert_eq!(terminal.end().await, 128 + number, "{name}");
-        terminal.is_given_back().await;
+        terminal.until_given_back().await;
     }
     for stop in ["\u{1a}", ""] {
         let mut terminal = Terminal::start_program(&fixture, "bash", &["--norc", "--noediting", "-i"]);
@@ -133,11 +145,11 @@ async fn every_end_and_every_stop_gives_the_terminal_back() {
             terminal.press(stop);
         }
         terminal.shows(&["Stopped"]).await;
-        terminal.is_given_back().await;
+        terminal.until_given_back().await;
         terminal.press("fg\n");
         terminal.shows(&["lockkeeper top /look/signals: 0 locks"]).await;
         terminal.press("q");
-        terminal.is_given_back().await;
+        terminal.until_given_back().await;
         terminal.press("exit 7\n");
         assert_eq!(terminal.ended().await, 7);
     }
@@ -160,7 +172,7 @@ async fn an_outage_keeps_no_key_from_its_work() {
     terminal.shows(&["still waiting for the servers"]).await;
     terminal.press("q");
     assert_eq!(terminal.end().await, 0);
-    terminal.is_given_back().await;
+    terminal.until_given_back().await;
 }
 
 #[tokio::test]
