@@ -16,6 +16,9 @@ use crate::four_letter_words::chroot;
 use crate::run::signals::Signals;
 use crate::span;
 
+/// A time to wait for a lock leaves a server at least this long.
+const CONNECT_MIN: Duration = Duration::from_secs(1);
+
 /// How long the servers may take to confirm the end of a session in which nothing is held.
 const CLOSING: Duration = Duration::from_millis(500);
 
@@ -124,7 +127,7 @@ impl ConnectionOptions {
         let mut signals = Signals::listen()?;
         let manager = tokio::select! {
             biased;
-            connected = self.connect() => connected?,
+            connected = self.connect_within(None) => connected?,
             signal = signals.next() => return Ok(Exit::of_signal(signal.as_raw())),
         };
         let work = async {
@@ -159,16 +162,23 @@ impl ConnectionOptions {
         Ok(is_missing.then(|| format!("the chroot {chroot} does not exist")))
     }
 
-    /// Opens a session.
-    pub(crate) async fn connect(&self) -> Result<ConnectionManager, Failure> {
-        Ok(self.builder()?.connect().await?)
+    /// Opens a session, at most within `limit`, and at most within a second if that is shorter: whoever does
+    /// not want to wait for a lock still wants to know whether it is free.
+    pub(crate) async fn connect_within(&self, limit: Option<Duration>) -> Result<ConnectionManager, Failure> {
+        Ok(self.builder(limit)?.connect().await?)
     }
 
-    /// The settings of a session. Sends nothing.
-    pub(crate) fn builder(&self) -> Result<ConnectionManagerBuilder, Failure> {
+    /// Finds a wrong setting. Sends nothing.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.builder(None).map(|_| ())
+    }
+
+    fn builder(&self, limit: Option<Duration>) -> Result<ConnectionManagerBuilder, Failure> {
         let settings = self.with_file()?;
         let servers = settings.servers()?;
         let connect_timeout = settings.connect_timeout.unwrap_or(Duration::from_secs(10));
+        let connect_timeout =
+            limit.map_or(connect_timeout, |limit| connect_timeout.min(limit.max(CONNECT_MIN)));
         let mut builder = ConnectionManager::builder(servers)
             .connect_deadline(connect_timeout)
             .session_timeout(settings.session_timeout())
@@ -336,7 +346,7 @@ mod tests {
             "acl = \"secret",
         ] {
             let own = ConnectionOptions { connect: Some("a:1".to_owned()), ..ConnectionOptions::default() };
-            let failure = with_file(text, own).and_then(|settings| settings.builder()).unwrap_err();
+            let failure = with_file(text, own).and_then(|settings| settings.check()).unwrap_err();
             assert_eq!(failure.exit().code(), 64, "{text}");
             let message = failure.to_string();
             assert!(!message.contains("secret") && !message.contains("6211559"), "{failure}");
@@ -349,7 +359,7 @@ mod tests {
 
     #[test]
     fn without_servers_the_message_says_how_to_name_them() {
-        let failure = ConnectionOptions::default().builder().unwrap_err();
+        let failure = ConnectionOptions::default().check().unwrap_err();
         assert_eq!(failure.exit().code(), 64);
         assert!(failure.to_string().contains("LOCKKEEPER_CONNECT"));
     }

@@ -84,11 +84,6 @@ impl Failure {
     pub(crate) fn is_quiet(&self) -> bool {
         self.message.is_empty()
     }
-
-    /// The same line with another code.
-    pub(crate) fn with_exit(self, exit: Exit) -> Self {
-        Self { exit, ..self }
-    }
 }
 
 impl Display for Failure {

@@ -31,7 +31,7 @@ pub(crate) struct DoctorOptions {
 /// Prints the page. The worst finding decides the exit code: 0 ok, 1 warn, 2 bad.
 pub(crate) async fn doctor(options: &DoctorOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
     // A wrong setting is found before anything is sent.
-    connection.builder()?;
+    connection.check()?;
     let complete = connection.with_file()?;
     let settings = Settings { session_timeout: complete.session_timeout(), tick_time: complete.tick_time() };
     let mut reports = Vec::new();

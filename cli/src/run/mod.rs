@@ -107,7 +107,7 @@ async fn run(
     take: impl AsyncFnOnce(&ConnectionManager, &Nest) -> Result<Granted, Failure>,
 ) -> Result<Exit, Failure> {
     // A wrong setting is found before anything is started.
-    connection.builder()?;
+    connection.check()?;
     let mut signals = Signals::listen()?;
     // It starts while the session is opened, and costs no time of its own.
     let supervisor = Supervisor::start(&options.program)
@@ -115,7 +115,7 @@ async fn run(
     let manager = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Exit::of_signal(signal.as_raw())),
-        connected = connection.connect() => connected?,
+        connected = connection.connect_within(options.time_left()) => connected?,
     };
     // The question is sent ahead of the request that creates the chroot, and delays nothing.
     let warning = async {
@@ -159,9 +159,8 @@ async fn granted(options: &RunOptions, lock: &dyn Lock) -> Result<Granted, Failu
 async fn wait(options: &RunOptions, lock: &dyn Lock) -> Result<LockGuard, Failure> {
     let acquired = if options.attempt {
         let free = lock.try_acquire().await?;
-        let message = || format!("{} is not free", lock.path());
-        return free.ok_or_else(|| Failure::new(not_in_time(options), message()));
-    } else if let Some(timeout) = options.timeout {
+        return free.ok_or_else(|| not_in_time(options, format!("{} is not free", lock.path())));
+    } else if let Some(timeout) = options.time_left() {
         lock.acquire_timeout(timeout).await
     } else {
         lock.acquire().await
@@ -172,11 +171,13 @@ async fn wait(options: &RunOptions, lock: &dyn Lock) -> Result<LockGuard, Failur
 /// The failure of a wait, with the chosen code if it was only too late.
 fn or_conflict(options: &RunOptions, error: Error) -> Failure {
     let failure = Failure::from(error);
-    if failure.exit() == Exit::NOT_IN_TIME { failure.with_exit(not_in_time(options)) } else { failure }
+    if failure.exit() == Exit::NOT_IN_TIME { not_in_time(options, failure.to_string()) } else { failure }
 }
 
-fn not_in_time(options: &RunOptions) -> Exit {
-    Exit::of_program(options.conflict_exit_code)
+/// With the code and the message that the options choose.
+fn not_in_time(options: &RunOptions, message: String) -> Failure {
+    let message = if options.quiet { String::new() } else { message };
+    Failure::new(Exit::of_program(options.conflict_exit_code), message)
 }
 
 /// The grace that was asked for, or a quarter of the session timeout.

@@ -57,10 +57,10 @@ async fn slot(
         .missed(missed);
     let due = if options.run.attempt {
         let due = schedule.try_due().await?;
-        return due.map(|slot| Granted::Run(Grant::Slot(Box::new(slot)))).ok_or_else(|| {
-            Failure::new(not_in_time(&options.run), format!("no slot of {} is due", options.path))
-        });
-    } else if let Some(timeout) = options.run.timeout {
+        return due
+            .map(|slot| Granted::Run(Grant::Slot(Box::new(slot))))
+            .ok_or_else(|| not_in_time(&options.run, format!("no slot of {} is due", options.path)));
+    } else if let Some(timeout) = options.run.time_left() {
         schedule.due_timeout(timeout).await
     } else {
         schedule.due().await

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use lockkeeper::BootInstant;
 
 use crate::span;
 use crate::supervisor::OnLoss;
@@ -65,13 +66,21 @@ pub(crate) struct ElectOptions {
 /// How to wait, and what to run.
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
-    /// Wait at most this long for the lock [default: without a limit]
+    /// Wait at most this long for a server and the lock [default: without a limit]
     #[arg(long, value_name = "TIME", value_parser = span::parse, conflicts_with = "attempt")]
     pub(super) timeout: Option<Duration>,
 
     /// Do not wait: run the program only if the lock is free now
     #[arg(long = "try")]
     pub(super) attempt: bool,
+
+    /// Print no message if the lock is not got in time
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+
+    /// When the command began
+    #[arg(skip = BootInstant::now())]
+    pub(super) began: BootInstant,
 
     /// The exit code if the lock is not got in time
     #[arg(short = 'E', long, value_name = "N", default_value_t = 75)]
@@ -104,6 +113,13 @@ pub(crate) enum OnRevoke {
     Term,
     /// Nothing
     Ignore,
+}
+
+impl RunOptions {
+    /// What is left of the time to wait. `None` without a limit.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        self.timeout.map(|timeout| timeout.saturating_sub(BootInstant::now().since(self.began)))
+    }
 }
 
 fn on_loss(text: &str) -> Result<OnLoss, Infallible> {

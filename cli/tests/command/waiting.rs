@@ -10,6 +10,34 @@ use crate::fixture::Fixture;
 const UNAVAILABLE: i32 = 69;
 
 #[tokio::test]
+async fn the_time_to_wait_bounds_the_wait_for_a_server_as_well() {
+    let fixture = Fixture::at("127.0.0.1:1");
+    for subcommand in [&["lock", "/wait/server"][..], &["once", "/wait/server"]] {
+        let bounds = ["--connect-timeout", "1h", "--timeout", "100ms", "--", "true"];
+        let ended = fixture.ended([subcommand, &bounds].concat()).await;
+        assert_eq!(ended.code, Some(UNAVAILABLE), "{ended:?}");
+    }
+}
+
+/// A job of cron that mails whatever it prints.
+#[tokio::test]
+async fn quiet_says_nothing_of_a_lock_that_is_not_got_and_still_says_an_error() {
+    let fixture = Fixture::embedded().await;
+    let mut holder = fixture.start(["lock", "/wait/quiet", "--", "sh", "-c", "echo held; read line"]);
+    holder.until("held").await;
+    for limit in [&["--try"][..], &["--timeout", "50ms"], &["--try", "-E", "0"]] {
+        let ended =
+            fixture.ended([&["lock", "/wait/quiet", "--quiet"], limit, &["--", "true"]].concat()).await;
+        let code = if limit.len() == 3 { 0 } else { 75 };
+        assert_eq!((ended.code, ended.messages.as_str()), (Some(code), ""), "{limit:?}: {ended:?}");
+    }
+    holder.ended().await;
+    let none = Fixture::at("127.0.0.1:1");
+    let ended = none.ended(["lock", "/wait/quiet", "-q", "--timeout", "100ms", "--", "true"]).await;
+    assert_eq!((ended.code, ended.messages.lines().count()), (Some(UNAVAILABLE), 1), "{ended:?}");
+}
+
+#[tokio::test]
 async fn a_lock_that_is_not_got_in_time_ends_with_75_or_the_given_code() {
     for fixture in Fixture::both().await {
         let mut holder = fixture.start(["lock", "/wait/late", "--", "sh", "-c", "echo held; read line"]);
