@@ -1,8 +1,8 @@
 //! The sizes of the paths of a session's ephemeral nodes.
 //!
-//! When a session ends, the leader proposes one transaction that lists the paths of all of its nodes. A server
-//! cannot read a record that is larger than its `jute.maxbuffer` (1 MiB by default, and as much again for the
-//! servers' own records): neither from another server nor from its own log, also after a restart
+//! When a session ends, the leader proposes one transaction that lists the paths of all of its nodes. No
+//! server can read a record that is larger than its `jute.maxbuffer` (1 MiB by default, and as much again for
+//! the servers' own records): neither from another server nor from its own log, also after a restart
 //! (ZOOKEEPER-4306). So a session whose paths are too many takes every server of the ensemble down when it
 //! ends, however it ends.
 //!
@@ -94,7 +94,7 @@ impl NodeBytes {
             let (ledger, path) = (self.clone(), path.to_owned());
             charges.push(NodeCharge { ledger, number, path, bytes, is_sequential, is_settled: false });
         }
-        // The request is applied as a whole, so the nodes that it deletes make room for those that it creates.
+        // The request is applied as a whole, so the nodes that it deletes make room for the new ones.
         let freed: usize =
             deleted.into_iter().filter_map(|path| ledger.nodes.get(path)).map(|node| node.bytes).sum();
         let has_room = charges.is_empty() || ledger.used == before || ledger.used <= ledger.max + freed;
