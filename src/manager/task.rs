@@ -264,8 +264,8 @@ impl ManagerTask {
         }
     }
 
-    /// Notifies waiters first, so that a closing manager grants nothing, then holders, deletes what would make
-    /// the record of the close large, and then closes the session.
+    /// Notifies waiters first, so that a closing manager grants nothing, then holders, deletes nodes that
+    /// would make the record of the close large, and then closes the session.
     async fn close_session(&self, session: &Session) {
         let wire = session.wire().ok();
         let ended = wire.as_ref().map(|wire| wire.ended());

@@ -55,13 +55,13 @@ impl ClosingNodes {
             if answers.iter().any(is_over) {
                 return;
             }
-            let is_unanswered = |answer: &Result<(), WireError>| match answer {
+            let needs_retry = |answer: &Result<(), WireError>| match answer {
                 Ok(()) => false,
                 // A node that cannot be deleted is left to the close.
                 Err(WireError::Refused(refusal)) => refusal.is_transient(),
                 Err(_) => true,
             };
-            let mut answered = answers.iter().map(|answer| !is_unanswered(answer));
+            let mut answered = answers.iter().map(|answer| !needs_retry(answer));
             let mut done = 0;
             self.paths.retain(|path| {
                 let is_done = answered.next().unwrap_or_default();

@@ -35,7 +35,7 @@ struct Ledger {
     /// The number of the last create that was sent.
     sent: u64,
     /// The nodes that exist, and every node whose path is known before its create.
-    nodes: BTreeMap<String, Node>,
+    nodes: BTreeMap<String, ChargedNode>,
     /// Sequential creates without an answer, by number: the path without its sequence number.
     in_doubt: BTreeMap<u64, (String, usize)>,
     is_over: bool,
@@ -43,7 +43,7 @@ struct Ledger {
 
 /// A path at which the session may have a node.
 #[derive(Debug, Default)]
-struct Node {
+struct ChargedNode {
     bytes: usize,
     /// Creates that were sent and not answered.
     in_flight: usize,
@@ -129,7 +129,7 @@ impl NodeBytes {
         {
             let bytes = path.len() + FRAME;
             ledger.used += bytes;
-            ledger.nodes.insert(path.to_owned(), Node { bytes, created_by, ..Node::default() });
+            ledger.nodes.insert(path.to_owned(), ChargedNode { bytes, created_by, ..ChargedNode::default() });
         }
         ledger.moved_from(before);
     }
@@ -188,7 +188,7 @@ impl Ledger {
         }
         if !self.nodes.contains_key(path) {
             self.used += bytes;
-            self.nodes.insert(path.to_owned(), Node { bytes, ..Node::default() });
+            self.nodes.insert(path.to_owned(), ChargedNode { bytes, ..ChargedNode::default() });
         }
         if let Some(node) = self.nodes.get_mut(path) {
             node.in_flight += 1;
@@ -256,7 +256,7 @@ impl NodeCharge {
             false => ledger.settle(&charge.path, Some(charge.number)),
             true => {
                 let bytes = path.len() + FRAME;
-                let node = Node { bytes, created_by: charge.number, ..Node::default() };
+                let node = ChargedNode { bytes, created_by: charge.number, ..ChargedNode::default() };
                 let former = ledger.nodes.insert(path.to_owned(), node).map_or(0, |node| node.bytes);
                 ledger.used = (ledger.used + bytes).saturating_sub(charge.bytes + former);
             }

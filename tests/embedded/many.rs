@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::{join, join_all, try_join_all};
-use lockkeeper::{MultiLock, Mutex, MutexGuard, RwLock};
+use lockkeeper::{MultiLock, Mutex, MutexGuard, NODE_BYTES_MAX, RwLock};
 use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 
@@ -58,8 +58,8 @@ async fn a_long_hold_without_room_for_a_watch_stays_confirmed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_that_no_single_request_can_name_are_taken_and_released_one_by_one() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let connecting = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 10).connect();
-    let manager = connecting.await.unwrap();
+    let builder = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 10);
+    let manager = builder.node_bytes_max(4 * NODE_BYTES_MAX).connect().await.unwrap();
     let name = "x".repeat(4_000);
     let members = (0..260).map(|number| Mutex::new(&manager, format!("/{name}/{number}")));
     let members: Vec<Mutex> = members.collect::<Result<_, _>>().unwrap();

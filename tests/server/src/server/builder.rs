@@ -82,8 +82,8 @@ impl Builder {
         self
     }
 
-    /// The longest record of the end of a session, in bytes: the paths of its nodes, each with four bytes more.
-    /// A longer one stops every server, and none can be started again (ZOOKEEPER-4306). Default: no limit.
+    /// The longest record of the end of a session, in bytes: the paths of its nodes, and four for each. A
+    /// longer one stops every server, and none can be started again (ZOOKEEPER-4306). Default: no limit.
     pub fn close_record_max(mut self, bytes: usize) -> Self {
         self.settings.close_record_max = Some(bytes);
         self
