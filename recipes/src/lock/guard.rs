@@ -10,7 +10,9 @@ use lockkeeper_core::{BootInstant, Error, FencingToken, Hold, Lost, ReleaseError
 /// [`Slot`](crate::Slot) and [`LockGuard`](crate::LockGuard) are guards.
 ///
 /// Several locks are valid only together: if one is lost, the guard is lost. A drop of the guard releases in
-/// the background. A guard that is leaked ([`std::mem::forget`]) blocks the lock until its session ends.
+/// the background, which ends with the manager's runtime and with the process: await
+/// [`shutdown`](crate::ConnectionManager::shutdown) before `main` returns, or the lock may be held until the
+/// session ends. A guard that is leaked ([`std::mem::forget`]) blocks the lock until its session ends.
 ///
 /// A guard has only the methods that a holder needs. Those for authors of recipes need [`hold`](Self::hold):
 ///
