@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     guard.txn().create_sequential("/sale-", "train 7, seat 42").commit().await?;
 
     guard.release().await?; // or drop the guard: the lock is released in the background
-    manager.shutdown().await?;
+    manager.shutdown().await?; // before main returns: nothing works in the background after that
     Ok(())
 }
 
