@@ -135,7 +135,9 @@ async fn an_addition_of_unknown_outcome_is_not_applied_once_its_writer_node_is_d
         if !is_first {
             within("a number", counter(&server_fixture.rival).set(10)).await.unwrap().unwrap();
         }
-        let there = server_fixture.server.inspect(|machine| (names(machine), writers(machine)));
+        let there = if is_first { Vec::new() } else { vec!["visits".to_owned()] };
+        let alone = |machine: &Machine| names(machine) == there && writers(machine).is_empty();
+        within("no writer node", server_fixture.server.wait_until(alone)).await.unwrap();
         let (server, session) = (&server_fixture.server, server_fixture.sessions_of_actor()[0]);
         let late = server.fault(change().session(session).always(), Fault::HoldRequest);
         let here = counter(&manager.with_operation_timeout(Duration::from_secs(1)).unwrap());
@@ -143,8 +145,7 @@ async fn an_addition_of_unknown_outcome_is_not_applied_once_its_writer_node_is_d
         assert_eq!(unknown.kind(), ErrorKind::Unknown, "{unknown}");
         // What is behind the attempts on their connection waits with them.
         server.drop_connections();
-        let left = server.wait_until(|machine| (names(machine), writers(machine)) == there);
-        within("the end of the writer node", left).await.unwrap();
+        within("the end of the writer node", server.wait_until(alone)).await.unwrap();
         late.release();
         arrived(&server_fixture).await;
         assert_eq!(number_on(&server_fixture), (!is_first).then_some(10));
