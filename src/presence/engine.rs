@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use super::state::OnDeletion;
+use super::wishes::Wishes;
 use crate::error::Refusal;
 
 /// What happened.
@@ -125,24 +126,11 @@ enum Node {
     Foreign(i64),
 }
 
-/// Data, and the number of the call that set it.
-#[derive(Clone, Debug)]
-struct Wish {
-    data: Arc<[u8]>,
-    number: u64,
-}
-
 /// The state machine of one presence.
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
     policy: OnDeletion,
-    wish: Wish,
-    /// What our node had when it was last written or read, if that was the wish at that time.
-    stored: Option<Wish>,
-    /// The last data that a server accepted.
-    accepted: Option<Arc<[u8]>>,
-    /// The last call of `SetData` that was refused.
-    refused_data: Option<(u64, Refusal)>,
+    wishes: Wishes,
     session: Option<i64>,
     earlier: Vec<i64>,
     node: Node,
@@ -160,10 +148,7 @@ impl Engine {
     pub(super) fn new(policy: OnDeletion, data: Arc<[u8]>) -> Self {
         Self {
             policy,
-            wish: Wish { data, number: 0 },
-            stored: None,
-            accepted: None,
-            refused_data: None,
+            wishes: Wishes::new(data),
             session: None,
             earlier: Vec::new(),
             node: Node::Unknown,
@@ -180,24 +165,13 @@ impl Engine {
         self.status
     }
 
-    /// The data that the node is to have.
-    pub(super) fn data(&self) -> &Arc<[u8]> {
-        &self.wish.data
+    /// The data of the calls, and their fates.
+    pub(super) fn wishes(&self) -> &Wishes {
+        &self.wishes
     }
 
-    /// The number of the last call of `SetData`; 0 before the first.
-    pub(super) fn data_number(&self) -> u64 {
-        self.wish.number
-    }
-
-    /// The number of the call whose data the node has.
-    pub(super) fn stored_number(&self) -> Option<u64> {
-        self.stored.as_ref().map(|stored| stored.number)
-    }
-
-    /// The last call of `SetData` that the server refused.
-    pub(super) fn refused_data(&self) -> Option<(u64, Refusal)> {
-        self.refused_data
+    pub(super) fn wishes_mut(&mut self) -> &mut Wishes {
+        &mut self.wishes
     }
 
     /// What may exist of this presence in the current session.
@@ -231,9 +205,7 @@ impl Engine {
             Node::Foreign(czxid) if !self.is_verified => Step::VerifyOther(czxid),
             // Before a write, too: another session may have created a node with the same version meanwhile.
             Node::Ours { .. } | Node::Foreign(_) if !self.is_watched => Step::Read,
-            Node::Ours { version, .. } if self.stored_number() != Some(self.wish.number) => {
-                Step::Write(version)
-            }
+            Node::Ours { version, .. } if !self.wishes.is_stored() => Step::Write(version),
             Node::Ours { .. } | Node::Foreign(_) => Step::Wait,
         }
     }
@@ -255,10 +227,10 @@ impl Engine {
             Event::ParentMade => self.node = Node::Absent,
             Event::Created(czxid) => self.created(czxid),
             Event::Wrote(found) => {
-                self.stored = None;
+                self.wishes.lose_sight();
                 self.classify(found);
                 if matches!(self.node, Node::Ours { .. }) {
-                    self.store();
+                    self.wishes.store();
                 }
             }
             Event::Read(found, data) => self.read(found, &data),
@@ -271,7 +243,7 @@ impl Engine {
             }
             Event::RetryDue => self.is_refused = false,
             Event::SetData(data) => {
-                self.wish = Wish { data, number: self.wish.number + 1 };
+                self.wishes.set(data);
                 // The server may accept the node with other data.
                 self.is_refused = false;
             }
@@ -283,7 +255,7 @@ impl Engine {
         self.earlier = earlier;
         self.node = Node::Absent;
         self.status = Status::Missing;
-        self.stored = None;
+        self.wishes.reopen();
         self.is_watched = false;
         self.is_verified = true;
         self.is_refused = false;
@@ -292,18 +264,12 @@ impl Engine {
     }
 
     fn created(&mut self, czxid: Option<i64>) {
-        self.store();
+        self.wishes.store();
         self.is_watched = false;
         match czxid {
             Some(czxid) => self.own(czxid, 0),
             None => self.node = Node::Unknown,
         }
-    }
-
-    /// Our node has the data of the wish.
-    fn store(&mut self) {
-        self.stored = Some(self.wish.clone());
-        self.accepted = Some(Arc::clone(&self.wish.data));
     }
 
     fn own(&mut self, czxid: i64, version: i32) {
@@ -330,25 +296,20 @@ impl Engine {
         self.is_watched = true;
         self.classify(found);
         let Node::Ours { czxid, .. } = self.node else {
-            self.stored = None;
-            return;
+            return self.wishes.lose_sight();
         };
         if known != (Status::Registered { czxid }) {
             // Not a node whose creation was answered, unless that answer had no zxid.
-            if self.stored.is_none() {
+            if !self.wishes.is_any_stored() {
                 self.doubts = self.doubts.saturating_sub(1);
             }
         }
-        // What another client wrote into our node is replaced.
-        self.stored = None;
-        if *data == *self.wish.data {
-            self.store();
-        }
+        self.wishes.read(data);
     }
 
     fn read_nothing(&mut self) {
         self.is_watched = false;
-        self.stored = None;
+        self.wishes.lose_sight();
         self.node = Node::Absent;
         self.status = self.status_without_ours(Status::Missing);
     }
@@ -367,14 +328,7 @@ impl Engine {
             // The parent was deleted, or made by another client.
             (Request::MakeParent, Refusal::NoNode | Refusal::NodeExists) => self.node = Node::Absent,
             (_, Refusal::NoNode | Refusal::NodeExists | Refusal::BadVersion) => self.node = Node::Unknown,
-            (Request::Write, refusal) => {
-                self.refused_data = Some((self.wish.number, refusal));
-                // The node keeps what it has, and a later session gets the same.
-                if let Some(accepted) = &self.accepted {
-                    self.wish.data = Arc::clone(accepted);
-                }
-                self.stored = Some(self.wish.clone());
-            }
+            (Request::Write, refusal) => self.wishes.refuse(refusal),
             (_, refusal) => {
                 self.is_refused = true;
                 self.status = Status::Refused(refusal);
@@ -386,11 +340,11 @@ impl Engine {
         match request {
             Request::Create | Request::Replace => {
                 self.doubts = self.doubts.saturating_add(1);
-                self.stored = None;
+                self.wishes.doubt();
                 self.node = Node::Unknown;
             }
             Request::Write => {
-                self.stored = None;
+                self.wishes.doubt();
                 self.node = Node::Unknown;
             }
             Request::Read | Request::Verify | Request::MakeParent => {}

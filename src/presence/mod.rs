@@ -1,7 +1,9 @@
 //! Presences: the wish that a node of ours exists, and the node that fulfils it in the current session.
 //!
 //! * `engine`: what to do next, and what is true. Pure.
+//! * `wishes`: the data that the application wants, and the fate of each call that set it. Pure.
 //! * `task`: sends the requests of the engine, over one session after the other.
+//! * `release`: deletes the node at the end, and answers when none is left.
 //! * `table`: what the presences of one manager share.
 //! * `handle`: what a recipe sees.
 //!
@@ -10,12 +12,14 @@
 mod engine;
 mod error;
 mod handle;
+mod release;
 mod requests;
 mod state;
 mod table;
 mod task;
 #[cfg(test)]
 mod tests;
+mod wishes;
 
 pub use self::error::PresenceError;
 pub use self::handle::{Presence, PresenceWatch};

@@ -100,6 +100,15 @@ pub(super) async fn read(
     }
 }
 
+/// The session that owns the node at the path, no older than the call. `None` if there is no node.
+pub(super) async fn owner(session: &Session, path: &ZnodePath) -> Result<Option<i64>, WireError> {
+    let mut sync = session.quorum_sync();
+    let mut reply = session.read(|wire| wire.exists(path.as_str()));
+    session.await_reply(&mut sync, Deadline::never()).await?;
+    let stat = session.await_reply(&mut reply, Deadline::never()).await?;
+    Ok(stat.map(|stat| stat.ephemeral_owner))
+}
+
 fn found(stat: &Stat) -> Found {
     Found { owner: stat.ephemeral_owner, czxid: stat.czxid, version: stat.version }
 }

@@ -7,14 +7,13 @@ use futures::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Instrument, debug, debug_span, info, warn};
 
-use super::engine::{Engine, Event, Leftover, Request, Status, Step};
+use super::engine::{Engine, Event, Request, Status, Step};
 use super::requests::{self, NodeWatch};
 use super::state::PresenceState;
 use super::table::{PathTurn, Table};
-use crate::error::{Error, LossReason, Operation, Outcome, Refusal};
+use crate::error::{Error, Operation, Outcome};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
-use crate::session::janitor::SeenVersion;
 use crate::telemetry::metrics;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
@@ -30,24 +29,24 @@ pub(super) enum Command {
 }
 
 pub(super) struct Task {
-    manager: ConnectionManager,
+    pub(super) manager: ConnectionManager,
     /// On the server.
-    path: ZnodePath,
-    engine: Engine,
-    table: Arc<Table>,
+    pub(super) path: ZnodePath,
+    pub(super) engine: Engine,
+    pub(super) table: Arc<Table>,
     commands: mpsc::UnboundedReceiver<Command>,
     /// The calls that wait for their data to be written, by number.
     writing: Vec<(u64, Done)>,
     /// The handle was dropped or released.
     is_released: bool,
-    release: Option<Done>,
-    state: watch::Sender<PresenceState>,
+    pub(super) release: Option<Done>,
+    pub(super) state: watch::Sender<PresenceState>,
     /// The connection over which the node was seen last.
-    seen_over: Option<u64>,
+    pub(super) seen_over: Option<u64>,
     /// The session in which a node may exist, and the turn for its path.
-    place: Option<(Session, PathTurn)>,
+    pub(super) place: Option<(Session, PathTurn)>,
     /// A request has been sent, and its answer is not handled.
-    is_sending: bool,
+    pub(super) is_sending: bool,
 }
 
 impl Task {
@@ -91,12 +90,14 @@ impl Task {
             self.place = Some((session.clone(), turn));
             self.follow(&session).await;
             if self.is_released || self.engine.next() == Step::End {
-                return self.leave();
+                return self.end().await;
             }
             let Some((_, kept)) = self.place.take() else { return };
             turn = kept;
         }
-        self.released();
+        // A later presence may have the path.
+        drop(turn);
+        self.end().await;
     }
 
     /// Waits while another presence of this manager has the path.
@@ -142,7 +143,7 @@ impl Task {
         match command {
             Some(Command::SetData(data, done)) => {
                 self.engine.handle(Event::SetData(data));
-                self.writing.push((self.engine.data_number(), done));
+                self.writing.push((self.engine.wishes().last_number(), done));
             }
             Some(Command::Release(done)) => {
                 self.is_released = true;
@@ -208,22 +209,13 @@ impl Task {
         match error {
             WireError::SessionEnded(_) => return,
             WireError::Refused(refusal) if !refusal.is_transient() => {
-                return self.refuse(request, *refusal);
+                return self.engine.handle(Event::Refused(request, *refusal));
             }
             error if error.outcome() == Outcome::NotApplied => {}
             _ => self.engine.handle(Event::Unanswered(request)),
         }
         debug!(?request, %error, "no answer; looking again");
         session.backoff(Deadline::never()).await;
-    }
-
-    fn refuse(&mut self, request: Request, refusal: Refusal) {
-        let before = self.engine.refused_data();
-        self.engine.handle(Event::Refused(request, refusal));
-        // Also for the log: the call may have ended.
-        if self.engine.refused_data() != before {
-            warn!(path = %self.path, %refusal, "the data of a registration is refused");
-        }
     }
 
     /// The connection over which the node was seen, if the link is up and the connection is still the same.
@@ -273,7 +265,7 @@ impl Task {
         step: Step,
         watch: &mut Option<NodeWatch>,
     ) -> Result<(), (Request, WireError)> {
-        let (path, data) = (&self.path, self.engine.data());
+        let (path, data) = (&self.path, self.engine.wishes().data());
         let connection = session.live_connection();
         let (request, answer) = match step {
             Step::Verify => (Request::Verify, requests::verify(session, path).await),
@@ -295,37 +287,6 @@ impl Task {
         Ok(())
     }
 
-    /// Deletes what may exist, through the janitor. The path is free afterwards.
-    fn leave(&mut self) {
-        let Some((session, turn)) = self.place.take() else { return };
-        let unanswered = self.is_sending.then_some(Leftover { version: None, in_doubt: true });
-        let Some(Leftover { version, in_doubt }) = unanswered.or_else(|| self.engine.leftover()) else {
-            session.node_bytes().forget(self.path.as_str());
-            return self.released();
-        };
-        let release = self.release.take();
-        let (ended, whole) = (session.clone(), self.path.as_str().to_owned());
-        let done = move || {
-            drop(turn);
-            let result = ended.loss().map_or(Ok(()), |reason| Err(not_deleted(&whole, reason)));
-            let _ = release.map(|release| release.send(result));
-        };
-        let seen =
-            version.zip(self.seen_over).map(|(version, connection)| SeenVersion { version, connection });
-        session.janitor().delete_own(&session, self.path.as_str(), seen, in_doubt, Box::new(done));
-    }
-
-    /// Nothing of this presence exists in the current session.
-    fn released(&mut self) {
-        if let Some(release) = self.release.take() {
-            let result = match self.manager.present_session() {
-                Some(session) if session.loss().is_none() => Ok(()),
-                _ => Err(not_deleted(self.path.as_str(), LossReason::SessionExpired)),
-            };
-            let _ = release.send(result);
-        }
-    }
-
     /// Tells the handle what is true.
     fn publish(&mut self) {
         let state = match self.engine.status() {
@@ -339,23 +300,29 @@ impl Task {
         if !(is_missing(state) && is_missing(*self.state.borrow())) {
             self.enter(state);
         }
-        let (stored, refused) = (self.engine.stored_number(), self.engine.refused_data());
-        let answer = |number: u64| match refused {
-            Some((last, refusal)) if number <= last => {
-                let path = self.path.as_str().into();
+        let (refused, applied) = (self.engine.wishes_mut().take_refused(), self.engine.wishes().applied());
+        for (_, refusal) in &refused {
+            // Also for the log: the call may have ended.
+            warn!(path = %self.path, %refusal, "the data of a registration is refused");
+        }
+        let fate = |number: u64| match refused.iter().find(|(of, _)| *of == number) {
+            Some((_, refusal)) => {
+                let (path, refusal) = (self.path.as_str().into(), *refusal);
                 Some(Err(Error::Refused { operation: Operation::Write, path, refusal }))
             }
-            _ => stored.is_some_and(|stored| stored >= number).then_some(Ok(())),
+            None => (applied >= number).then_some(Ok(())),
         };
-        for (number, done) in std::mem::take(&mut self.writing) {
-            match answer(number) {
-                Some(result) => drop(done.send(result)),
-                None => self.writing.push((number, done)),
-            }
+        let mut writing = std::mem::take(&mut self.writing);
+        for (number, done) in
+            writing.extract_if(.., |(number, done)| done.is_closed() || fate(*number).is_some())
+        {
+            let _ = fate(number).map(|fate| done.send(fate));
         }
+        self.engine.wishes_mut().forget(|number| writing.iter().any(|(of, _)| *of == number));
+        self.writing = writing;
     }
 
-    fn enter(&self, state: PresenceState) {
+    pub(super) fn enter(&self, state: PresenceState) {
         let before = *self.state.borrow();
         if before == state {
             return;
@@ -381,15 +348,10 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         // Only if its runtime ends while it works: the manager, and so the session, may run on another one.
-        self.leave();
+        drop(self.leave());
         let state = *self.state.borrow();
         if !state.is_final() {
             self.enter(PresenceState::Closed);
         }
     }
-}
-
-/// The session ended before a delete was confirmed. The server deletes the node with the session.
-fn not_deleted(path: &str, reason: LossReason) -> Error {
-    Error::Unknown { operation: Operation::Delete, path: path.into(), cause: reason.to_string() }
 }

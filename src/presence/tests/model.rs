@@ -1,5 +1,7 @@
 //! Two processes with one path, against a model of the server: answers are lost, requests are applied late,
-//! sessions end while their nodes exist, and nodes are deleted by hand.
+//! writes are refused, sessions end while their nodes exist, and nodes are deleted by hand.
+
+use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
@@ -43,6 +45,12 @@ struct Process {
     has_event: bool,
     is_watched: bool,
     seen: i64,
+    /// The calls whose data a node of this process has had.
+    applied: BTreeSet<u64>,
+    /// The calls whose own write was refused.
+    refused: BTreeSet<u64>,
+    /// The calls whose fate the engine has told.
+    told: BTreeSet<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +62,8 @@ enum Fate {
     RequestLost,
     /// Applied after later requests, without an answer.
     Late,
+    /// A write is refused, and any other request is answered.
+    Refused,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +78,7 @@ enum Action {
     ApplyLate,
     DeleteByHand,
     Reconnect(usize),
-    SetData(usize, u8),
+    SetData(usize),
 }
 
 impl Server {
@@ -115,6 +125,11 @@ impl Server {
     }
 }
 
+/// The number of the call that set this data.
+fn call_of(data: &[u8]) -> Option<u64> {
+    std::str::from_utf8(data).ok()?.strip_prefix("call ")?.parse().ok()
+}
+
 fn found(node: &Node) -> Found {
     Found { owner: node.owner, czxid: node.czxid, version: node.version }
 }
@@ -131,7 +146,9 @@ impl World {
             let session = server.session();
             let mut engine = Engine::new(policy, (*data).into());
             engine.handle(Event::SessionOpened { session, earlier: Vec::new() });
-            Process { engine, session, earlier: Vec::new(), has_event: false, is_watched: false, seen: 0 }
+            let (applied, refused, told) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+            let (earlier, has_event, is_watched, seen) = (Vec::new(), false, false, 0);
+            Process { engine, session, earlier, has_event, is_watched, seen, applied, refused, told }
         });
         Self { server, processes }
     }
@@ -155,7 +172,7 @@ impl World {
             Step::Wait | Step::End | Step::WaitForSession => return,
             Step::Verify | Step::VerifyOther(_) => Event::Verified,
             Step::MakeParent => Event::ParentMade,
-            Step::Read if !matches!(fate, Fate::Answered) => Event::Unanswered(Request::Read),
+            Step::Read if !matches!(fate, Fate::Answered | Fate::Refused) => Event::Unanswered(Request::Read),
             Step::Read => {
                 process.has_event = false;
                 process.seen = self.server.zxid;
@@ -171,12 +188,22 @@ impl World {
                     Step::Replace(_) => Request::Replace,
                     _ => Request::Write,
                 };
-                let data = process.engine.data().to_vec();
+                let data = process.engine.wishes().data().to_vec();
+                let number = call_of(&data);
+                assert!(
+                    number.is_none_or(|number| !process.refused.contains(&number)),
+                    "refused data is sent"
+                );
                 let write = Write { session: process.session, step, data, seen: process.seen };
                 let mut own = process.earlier.clone();
                 own.push(process.session);
                 match fate {
-                    Fate::Answered => self.server.apply(&write, &own),
+                    Fate::Refused if request == Request::Write => {
+                        // What another process wrote cannot be replaced: that is the fate of no call.
+                        process.refused.extend(number.filter(|of| !process.told.contains(of)));
+                        Event::Refused(request, Refusal::QuotaExceeded)
+                    }
+                    Fate::Answered | Fate::Refused => self.server.apply(&write, &own),
                     Fate::AnswerLost => {
                         self.server.apply(&write, &own);
                         Event::Unanswered(request)
@@ -189,11 +216,40 @@ impl World {
                 }
             }
         };
+        self.note_applied();
+        let process = &mut self.processes[number];
         let is_answered = matches!(event, Event::Created(_) | Event::Wrote(_) | Event::Read(..));
         process.engine.handle(event);
         if let (true, Status::Registered { czxid }) = (is_answered, process.engine.status()) {
             let node = self.server.node.as_ref().expect("a node");
             assert_eq!((node.owner, node.czxid), (process.session, czxid), "taken for ours");
+        }
+    }
+
+    /// Records whose data the node has.
+    fn note_applied(&mut self) {
+        let Some(node) = &self.server.node else { return };
+        let sender = self.processes.iter_mut().find(|process| process.session == node.owner);
+        if let (Some(process), Some(number)) = (sender, call_of(&node.data)) {
+            process.applied.insert(number);
+        }
+    }
+
+    /// Each call is told one fate: that of its own write, or of a later call that superseded it.
+    fn check_fates(&mut self) {
+        self.note_applied();
+        for process in &mut self.processes {
+            for (number, _) in process.engine.wishes_mut().take_refused() {
+                if number > 0 && !process.told.contains(&number) {
+                    assert!(process.refused.contains(&number), "call {number} was not refused");
+                    process.told.insert(number);
+                }
+            }
+            for number in 1..=process.engine.wishes().applied() {
+                let by_other = process.applied.range(number..).next().is_some();
+                assert!(process.told.contains(&number) || by_other, "call {number} was not applied");
+                process.told.insert(number);
+            }
         }
     }
 
@@ -245,10 +301,13 @@ impl World {
             }
             Action::DeleteByHand => self.server.node = None,
             Action::Reconnect(process) => self.processes[process].engine.handle(Event::Reconnected),
-            Action::SetData(process, byte) => {
-                self.processes[process].engine.handle(Event::SetData([byte].into()));
+            Action::SetData(process) => {
+                let engine = &mut self.processes[process].engine;
+                let data = format!("call {}", engine.wishes().last_number() + 1);
+                engine.handle(Event::SetData(data.as_bytes().into()));
             }
         }
+        self.check_fates();
         self.fire_watches(before);
     }
 
@@ -265,6 +324,7 @@ impl World {
                 self.step(process, Fate::Answered);
             }
         }
+        self.check_fates();
     }
 }
 
@@ -274,6 +334,7 @@ fn fate() -> impl Strategy<Value = Fate> {
         1 => Just(Fate::AnswerLost),
         1 => Just(Fate::RequestLost),
         1 => Just(Fate::Late),
+        1 => Just(Fate::Refused),
     ]
 }
 
@@ -287,7 +348,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(Action::ApplyLate),
         1 => Just(Action::DeleteByHand),
         1 => process().prop_map(Action::Reconnect),
-        1 => (process(), any::<u8>()).prop_map(|(process, byte)| Action::SetData(process, byte)),
+        2 => process().prop_map(Action::SetData),
     ]
 }
 
@@ -304,8 +365,10 @@ proptest! {
         let owner = owner.expect("the node belongs to a current session");
         let (ours, theirs) = (&world.processes[owner].engine, &world.processes[1 - owner].engine);
         prop_assert_eq!(ours.status(), Status::Registered { czxid: node.czxid });
-        prop_assert_eq!(&node.data, &ours.data().to_vec());
-        prop_assert_eq!(ours.stored_number(), Some(ours.data_number()));
+        prop_assert_eq!(&node.data, &ours.wishes().data().to_vec());
+        prop_assert!(ours.wishes().is_stored());
+        let told = &world.processes[owner].told;
+        prop_assert!((1..=ours.wishes().last_number()).all(|number| told.contains(&number)), "{:?}", told);
         prop_assert_eq!(theirs.status(), Status::Conflict { owner: node.owner });
         prop_assert_eq!((ours.next(), theirs.next()), (Step::Wait, Step::Wait));
     }

@@ -89,30 +89,105 @@ fn a_deletion_by_another_client_follows_the_policy() {
     row(OnDeletion::End, &events, &Step::Create, Status::Missing);
 }
 
+/// What became of the calls: the last one that was applied, and those that were refused since.
+fn fates(engine: &mut Engine) -> (u64, Vec<u64>) {
+    let refused = engine.wishes_mut().take_refused();
+    (engine.wishes().applied(), refused.iter().map(|(number, _)| *number).collect())
+}
+
+fn ours(version: i32, data: &str) -> Event {
+    Event::Read(Found { owner: NOW, czxid: 20, version }, data.into())
+}
+
+fn set(data: &str) -> Event {
+    Event::SetData(data.as_bytes().into())
+}
+
+const REFUSED: Event = Event::Refused(Request::Write, Refusal::QuotaExceeded);
+
 #[test]
 fn data_is_written_again_in_each_session_and_a_refusal_keeps_the_old() {
     let mut engine = engine(OnDeletion::Recreate);
     engine.handle(Event::Created(Some(20)));
     engine.handle(read(NOW, 20));
-    engine.handle(Event::SetData((*b"more").into()));
-    assert_eq!((engine.next(), engine.stored_number()), (Step::Write(3), Some(0)));
+    engine.handle(set("more"));
+    assert_eq!((engine.next(), fates(&mut engine)), (Step::Write(3), (0, vec![])));
     engine.handle(Event::Unanswered(Request::Write));
     // The write was applied, and its answer lost.
-    engine.handle(Event::Read(Found { owner: NOW, czxid: 20, version: 4 }, b"more".to_vec()));
-    assert_eq!((engine.next(), engine.stored_number()), (Step::Wait, Some(1)));
+    engine.handle(ours(4, "more"));
+    assert_eq!((engine.next(), fates(&mut engine)), (Step::Wait, (1, vec![])));
 
-    engine.handle(Event::SetData((*b"too much").into()));
-    engine.handle(Event::Read(Found { owner: NOW, czxid: 20, version: 4 }, b"more".to_vec()));
-    assert_eq!((engine.next(), engine.stored_number()), (Step::Write(4), None));
-    engine.handle(Event::Refused(Request::Write, Refusal::QuotaExceeded));
-    assert_eq!(engine.refused_data(), Some((2, Refusal::QuotaExceeded)));
-    assert_eq!((engine.next(), &**engine.data()), (Step::Wait, &b"more"[..]));
+    engine.handle(set("too much"));
+    engine.handle(ours(4, "more"));
+    assert_eq!((engine.next(), fates(&mut engine)), (Step::Write(4), (1, vec![])));
+    engine.handle(REFUSED);
+    assert_eq!(fates(&mut engine), (1, vec![2]));
+    assert_eq!((engine.next(), &**engine.wishes().data()), (Step::Wait, &b"more"[..]));
 
     engine.handle(Event::SessionEnded);
-    engine.handle(Event::SetData((*b"last").into()));
+    engine.handle(set("last"));
     engine.handle(Event::SessionOpened { session: 8, earlier: vec![NOW] });
     engine.handle(Event::Created(Some(40)));
-    assert_eq!((&**engine.data(), engine.stored_number()), (&b"last"[..], Some(3)));
+    assert_eq!(fates(&mut engine), (3, vec![]));
+    assert_eq!(&**engine.wishes().data(), b"last");
+}
+
+#[test]
+fn refused_data_is_never_the_data_of_a_later_session() {
+    let mut engine = engine(OnDeletion::Recreate);
+    // The create was applied, and its answer is lost.
+    engine.handle(Event::Unanswered(Request::Create));
+    engine.handle(set("too much"));
+    engine.handle(ours(0, "data"));
+    assert_eq!(engine.next(), Step::Write(0));
+    engine.handle(REFUSED);
+    assert_eq!(fates(&mut engine), (0, vec![1]));
+    assert_eq!(engine.next(), Step::Wait);
+    engine.handle(Event::SessionEnded);
+    engine.handle(Event::SessionOpened { session: 8, earlier: vec![NOW] });
+    assert_eq!((engine.next(), &**engine.wishes().data()), (Step::Create, &b"data"[..]));
+}
+
+#[test]
+fn each_of_several_calls_has_the_fate_of_its_own_write() {
+    // The first is applied without an answer, the second comes before this is seen, and is refused.
+    let mut one = engine(OnDeletion::Recreate);
+    for event in [Event::Created(Some(20)), ours(0, "data"), set("first")] {
+        one.handle(event);
+    }
+    one.handle(Event::Unanswered(Request::Write));
+    one.handle(set("second"));
+    one.handle(ours(1, "first"));
+    assert_eq!((one.next(), fates(&mut one)), (Step::Write(1), (1, vec![])));
+    one.handle(REFUSED);
+    assert_eq!((one.next(), fates(&mut one)), (Step::Wait, (1, vec![2])));
+    assert_eq!(&**one.wishes().data(), b"first");
+
+    // Neither was sent: the last one is refused, and the one before is in force again.
+    let mut two = engine(OnDeletion::Recreate);
+    for event in [Event::Created(Some(20)), ours(0, "data"), set("first"), set("second")] {
+        two.handle(event);
+    }
+    two.handle(REFUSED);
+    assert_eq!((two.next(), fates(&mut two)), (Step::Write(0), (0, vec![2])));
+    two.handle(Event::Wrote(Found { owner: NOW, czxid: 20, version: 1 }));
+    assert_eq!((two.next(), fates(&mut two)), (Step::Wait, (1, vec![])));
+    assert_eq!(&**two.wishes().data(), b"first");
+}
+
+#[test]
+fn the_data_of_a_superseded_call_is_kept_only_while_its_caller_waits() {
+    let mut engine = engine(OnDeletion::Recreate);
+    for event in [Event::Created(Some(20)), ours(0, "data"), set("1"), set("2"), set("3"), set("4")] {
+        engine.handle(event);
+    }
+    engine.wishes_mut().forget(|number| number == 2);
+    engine.handle(REFUSED);
+    assert_eq!(&**engine.wishes().data(), b"2");
+    engine.handle(REFUSED);
+    assert_eq!(fates(&mut engine), (0, vec![4, 2]));
+    assert_eq!(&**engine.wishes().data(), b"data");
+    assert_eq!(engine.next(), Step::Wait);
 }
 
 #[test]
@@ -126,7 +201,7 @@ fn what_another_client_wrote_is_replaced() {
     engine.handle(Event::Read(Found { owner: NOW, czxid: 20, version: 2 }, b"theirs".to_vec()));
     // The write reached a node that another session had created meanwhile.
     engine.handle(Event::Wrote(Found { owner: OTHER, czxid: 50, version: 3 }));
-    assert_eq!((engine.status(), engine.stored_number()), (FOREIGN, None));
+    assert_eq!((engine.status(), engine.wishes().is_stored()), (FOREIGN, false));
 }
 
 #[test]
@@ -143,8 +218,8 @@ fn a_refusal_is_shown_and_tried_again() {
     engine.handle(Event::SetData((*b"less").into()));
     assert_eq!(engine.next(), Step::Create);
     engine.handle(Event::Refused(Request::Create, Refusal::QuotaExceeded));
-    assert_eq!((engine.next(), engine.refused_data()), (Step::Retry, None));
-    assert_eq!(&**engine.data(), b"less");
+    assert_eq!((engine.next(), fates(&mut engine)), (Step::Retry, (0, vec![])));
+    assert_eq!(&**engine.wishes().data(), b"less");
 }
 
 #[test]

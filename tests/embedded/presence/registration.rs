@@ -1,5 +1,6 @@
 //! What a registration does without faults.
 
+use futures::FutureExt;
 use lockkeeper::{CreateMode, Error, OnDeletion, PresenceError, PresenceState, Refusal, Registration};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
@@ -134,6 +135,58 @@ async fn data_is_replaced_and_a_refusal_is_reported() {
     assert!(server_fixture.server.expire(session));
     let is_back = |found: (i64, String)| found.0 != session && found.1 == "three";
     let back = server_fixture.server.wait_until(|machine| node(machine).is_some_and(is_back));
+    within("the node of the next session", back).await.unwrap();
+}
+
+#[tokio::test]
+async fn refused_data_is_never_written_in_a_later_session() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let session = newest_session(&server_fixture);
+    let server = &server_fixture.server;
+    let created = server.fault(When::op(Op::Create2).path(PATH).nth(2), Fault::HoldReply);
+    let registration = register(&manager, "one");
+    within("the create", created.hit()).await.unwrap();
+    let refused =
+        server.fault(When::op(Op::SetData).session(session).always(), Fault::Refuse(ErrorCode::NoAuth));
+    let mut call = std::pin::pin!(registration.set_data("two"));
+    assert!(call.as_mut().now_or_never().is_none());
+    // The node was created, and its client does not know.
+    server.drop_connections();
+    let error = within("the call", call).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Refused { refusal: Refusal::NoAuth, .. }), "{error}");
+    refused.disarm();
+    assert!(server.expire(session));
+    let is_back = |found: (i64, String)| found.0 != session && found.1 == "one";
+    let back = server.wait_until(|machine| node(machine).is_some_and(is_back));
+    within("the node of the next session", back).await.unwrap();
+}
+
+#[tokio::test]
+async fn each_of_two_calls_that_wait_has_the_result_of_its_own_write() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let session = newest_session(&server_fixture);
+    let server = &server_fixture.server;
+    let registration = register(&manager, "here");
+    registered(&registration).await;
+    let of_session = || When::op(Op::SetData).session(session);
+    let applied = server.fault(of_session(), Fault::HoldReply);
+    let second = async {
+        within("the first write", applied.hit()).await.unwrap();
+        let _refused = server.fault(of_session().always(), Fault::Refuse(ErrorCode::NoAuth));
+        let mut call = std::pin::pin!(registration.set_data("second"));
+        assert!(call.as_mut().now_or_never().is_none());
+        server.drop_connections();
+        within("the second call", call).await.unwrap()
+    };
+    let (first, second) = tokio::join!(registration.set_data("first"), second);
+    first.unwrap();
+    let error = second.unwrap_err();
+    assert!(matches!(error, Error::Refused { refusal: Refusal::NoAuth, .. }), "{error}");
+    assert!(server.expire(session));
+    let is_back = |found: (i64, String)| found.0 != session && found.1 == "first";
+    let back = server.wait_until(|machine| node(machine).is_some_and(is_back));
     within("the node of the next session", back).await.unwrap();
 }
 

@@ -1,5 +1,8 @@
 //! A registration through the ends of its sessions.
 
+use std::time::Duration;
+
+use futures::FutureExt;
 use lockkeeper::{NodeView, PresenceState, ViewChange};
 use lockkeeper_testserver::fault::{Passed, Subject};
 use lockkeeper_testserver::{Fault, Op, When};
@@ -44,7 +47,7 @@ async fn a_mere_reconnect_writes_nothing() {
     let when = When::ops(writes).session(session).always();
     let writes = server_fixture.server.fault(when, Fault::DropConnectionBefore);
     let when = When::op(Op::GetData).path(PATH).session(session).always();
-    let reads = server_fixture.server.fault(when, Fault::DelayReply(std::time::Duration::ZERO));
+    let reads = server_fixture.server.fault(when, Fault::DelayReply(Duration::ZERO));
     for round in 1..=3 {
         server_fixture.server.drop_connections();
         within("the read after a reconnect", reads.hit_times(round)).await.unwrap();
@@ -116,6 +119,35 @@ async fn a_node_of_an_earlier_session_is_replaced_without_a_gap() {
     assert!(server_fixture.server.expire(old));
     server_fixture.round_trip_of_rival().await.unwrap();
     assert_eq!(server_fixture.server.inspect(node), Some((owner, data)));
+}
+
+#[tokio::test]
+async fn a_release_is_not_done_while_the_node_of_an_earlier_session_exists() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let old = newest_session(&server_fixture);
+    let registration = register(&manager, "here");
+    registered(&registration).await;
+    let server = &server_fixture.server;
+    let swapped = server.fault(When::connect().session(old), Fault::SwapSession);
+    let created = server.fault(When::op(Op::Create2).path(PATH), Fault::HoldReply);
+    server.drop_connections();
+    within("the other session", swapped.hit()).await.unwrap();
+    within("its create", created.hit()).await.unwrap();
+    let mut release = std::pin::pin!(registration.release());
+    assert!(release.as_mut().now_or_never().is_none());
+    // The first look finds no node of the current session, and the second one that of the old session.
+    let looked = server.fault(When::op(Op::Exists).path(PATH).nth(2), Fault::DelayReply(Duration::ZERO));
+    created.release();
+    tokio::select! {
+        biased;
+        released = &mut release => panic!("the node exists, and the release ends: {released:?}"),
+        looked = within("the second look", looked.hit()) => looked.unwrap(),
+    }
+    assert_eq!(server.inspect(node), Some((old, "here".to_owned())));
+    assert!(server.expire(old));
+    within("the release", release).await.unwrap().unwrap();
+    assert_eq!(server.inspect(node), None);
 }
 
 #[tokio::test]
