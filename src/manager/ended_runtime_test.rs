@@ -39,7 +39,7 @@ async fn a_view_and_a_presence_report_that_their_runtime_has_ended_and_not_a_shu
     let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
     let of = manager.clone();
     let (view, presence) = on_another_runtime(async move {
-        let view = View::new(&of, "/node", ViewScope::Node, ViewBounds::default(), |_, _| Ok(()));
+        let view = View::new(&of, "/node", ViewScope::Node, ViewBounds::default(), |_, _, _| Ok(()));
         (view.unwrap(), Presence::new(&of, "/node", "", OnDeletion::Recreate).unwrap())
     })
     .await;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::lock_queue::LockQueue;
 use super::pending_watch::PendingWatch;
@@ -58,7 +58,13 @@ impl QueuedNode {
         let answer = self.session().clone().await_reply(pending.reply.get_mut(), deadline).await;
         Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
         let (owner, watch) = match answer {
-            Ok((data, _, watch)) => (node_data::shown(&data), watch),
+            Ok((data, stat, watch)) => {
+                if stat.ephemeral_owner == 0 {
+                    let path = self.registration.0.path();
+                    warn!(path, predecessor = %watched, "the node ahead belongs to no session: delete it");
+                }
+                (node_data::shown_with_owner(&data, stat.ephemeral_owner), watch)
+            }
             Err(WireError::Refused(Refusal::NoNode)) => {
                 return Box::pin(self.on_predecessor_deleted(
                     &predecessor,

@@ -17,6 +17,7 @@ use super::task::ViewTask;
 use crate::error::{Error, Operation, Phase};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
+use crate::wire::Stat;
 use crate::znode::fencing_token::FencingToken;
 use crate::znode::path::{IntoPath, ZnodePath};
 use crate::znode::whole_path::WholePath;
@@ -46,7 +47,8 @@ impl<T> Clone for View<T> {
 }
 
 impl<T: Send + std::marker::Sync + 'static> View<T> {
-    /// Begins to follow `path`, below the manager's chroot, in the background.
+    /// Begins to follow `path`, below the manager's chroot, in the background. `decode` makes a value of the
+    /// path below the root, the data and the stat of a node.
     ///
     /// # Errors
     ///
@@ -57,7 +59,7 @@ impl<T: Send + std::marker::Sync + 'static> View<T> {
         path: impl IntoPath,
         scope: ViewScope,
         bounds: ViewBounds,
-        decode: impl Fn(&str, &[u8]) -> Result<T, DecodeFailure> + Send + std::marker::Sync + 'static,
+        decode: impl Fn(&str, &[u8], &Stat) -> Result<T, DecodeFailure> + Send + std::marker::Sync + 'static,
     ) -> Result<Self, Error> {
         let path = path.into_path()?;
         let full = manager.full_path(&path)?;

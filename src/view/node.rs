@@ -24,8 +24,8 @@ pub struct DecodeError {
 
 impl RecipeError for DecodeError {}
 
-/// Makes a value of the path below the root of a view and the data.
-pub(super) type Decode<T> = dyn Fn(&str, &[u8]) -> Result<T, DecodeFailure> + Send + Sync;
+/// Makes a value of the path below the root of a view, the data and the stat.
+pub(super) type Decode<T> = dyn Fn(&str, &[u8], &Stat) -> Result<T, DecodeFailure> + Send + Sync;
 
 /// The error of a decoder.
 pub type DecodeFailure = Box<dyn std::error::Error + Send + Sync>;
@@ -35,7 +35,7 @@ impl<T> ViewNode<T> {
     pub(super) fn decoded(path: &Arc<str>, (data, stat): (Vec<u8>, Stat), decode: &Decode<T>) -> Self {
         let data = data.into_boxed_slice();
         let failed = |cause: &str| DecodeError { path: Arc::clone(path), cause: cause.into() };
-        let value = match catch_unwind(AssertUnwindSafe(|| decode(path, &data))) {
+        let value = match catch_unwind(AssertUnwindSafe(|| decode(path, &data, &stat))) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(failed(&error.to_string())),
             Err(_) => Err(failed("the decoder panicked")),

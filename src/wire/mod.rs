@@ -187,6 +187,12 @@ pub struct Stat {
 }
 
 impl Stat {
+    /// Whether this is a persistent node that has or had children. A contender and a member never have any.
+    #[must_use]
+    pub fn is_directory(&self) -> bool {
+        self.ephemeral_owner == 0 && (self.children > 0 || self.child_version != 0)
+    }
+
     /// The number of children that were ever created in this node: the sequence number of the next sequential
     /// child, unless the counter is near its end.
     #[must_use]

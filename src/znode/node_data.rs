@@ -23,6 +23,14 @@ pub(crate) fn shown(data: &[u8]) -> String {
     line
 }
 
+/// As [`shown`], with the fact that no session owns the node: then no crash removes it.
+pub(crate) fn shown_with_owner(data: &[u8], ephemeral_owner: i64) -> String {
+    match ephemeral_owner {
+        0 => format!("{}; the node is persistent and belongs to no session", shown(data)),
+        _ => shown(data),
+    }
+}
+
 /// The ids of an owner's holds are for the diagnosis of deadlocks. They would leave no room for its name.
 fn without_holds(text: &str) -> String {
     match text.split_once(" holds=") {
@@ -50,5 +58,7 @@ mod tests {
         assert_eq!(shown(b""), "says nothing about itself");
         assert_eq!(shown(b"host=a pid=7 holds=1,2 owner=b"), "host=a pid=7 owner=b");
         assert_eq!(shown(b"host=a pid=7 holds=1,2"), "host=a pid=7");
+        assert_eq!(shown_with_owner(b"a", 7), "a");
+        assert_eq!(shown_with_owner(b"a", 0), "a; the node is persistent and belongs to no session");
     }
 }

@@ -44,5 +44,6 @@ mod scenario;
 mod schedule;
 mod server_fixture;
 mod strike;
+mod unowned;
 mod view;
 mod wiped;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use lockkeeper::{ConnectionManager, ContenderInfo, Role, Stat, Survey};
+use lockkeeper::{ConnectionManager, ContenderInfo, Role, Stat, Survey, SurveyGroup, SurveyMember};
 
 use super::DoctorOptions;
 use super::finding::Finding;
 use super::limits::PACKET_MAX;
 use crate::exit::Failure;
+use crate::output::printable;
 use crate::partial::partial;
 
 /// A counter beyond this many creates is near its end, 2³¹ − 1.
@@ -31,6 +32,7 @@ pub(super) async fn examine(
         let names = manager.znodes().children(directory).await?.unwrap_or_default();
         findings.extend(judge_directory(directory, &stat, &names));
     }
+    findings.extend(survey.groups().iter().filter_map(judge_group));
     let count = format!("{} directories of locks in use below {root}", directories.len());
     findings.push(match partial(&survey, options.nodes) {
         Some(why) => Finding::warn(format_args!("{count} were seen, PARTIAL"), why),
@@ -51,6 +53,21 @@ fn judge_node(contender: &ContenderInfo) -> Option<Finding> {
         Finding::bad(
             format_args!("{} has the name of a contender and no session", contender.path()),
             "no crash will ever remove it: delete it if no process owns it",
+        )
+    })
+}
+
+fn judge_group(group: &SurveyGroup) -> Option<Finding> {
+    let unowned: Vec<&str> = group.unowned().iter().take(3).map(SurveyMember::name).collect();
+    let more = if group.unowned().len() > unowned.len() { ", …" } else { "" };
+    let names = printable(&unowned.join(", "));
+    (!unowned.is_empty()).then(|| {
+        Finding::warn(
+            format_args!(
+                "{}: {names}{more} beside ephemeral nodes is persistent",
+                printable(group.path().as_str())
+            ),
+            "in a group, a partition or a barrier it is no member, and no crash removes it: delete it there",
         )
     })
 }

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::Discovery;
 use super::instance::{Instance, NoPayload};
+use super::service::check_owner;
 use crate::inspection::{age_of, age_text};
 
 /// How many requests of an inspection are in flight.
@@ -70,7 +71,9 @@ impl<P: DeserializeOwned> Discovery<P> {
     async fn read(&self, service: &ZnodePath, node: &str) -> Result<Option<InstanceInspection<P>>, Error> {
         let read = self.manager.znodes().read(service.child(node)?).await?;
         Ok(read.map(|(data, stat)| {
-            let instance = Instance::from_json(&data).map_err(|error| error.to_string());
+            let instance = Instance::from_json(&data)
+                .and_then(|instance| check_owner(&instance, &stat).map(|()| instance))
+                .map_err(|error| error.to_string());
             InstanceInspection { node: node.to_owned(), stat, instance }
         }))
     }
@@ -116,7 +119,7 @@ impl<P> InstanceInspection<P> {
     ///
     /// # Errors
     ///
-    /// The flaw of the data.
+    /// The flaw of the data, or of the kind of the node.
     pub fn instance(&self) -> Result<&Instance<P>, &str> {
         self.instance.as_ref().map_err(String::as_str)
     }
@@ -145,7 +148,7 @@ impl<P> Display for InstanceInspection<P> {
                 let port = port.map_or_else(String::new, |port| format!(":{port}"));
                 write!(formatter, "{}  {address}{port}  {}", instance.state(), instance.service_type())?;
             }
-            Err(error) => write!(formatter, "unreadable: {}", error.escape_debug())?,
+            Err(error) => write!(formatter, "no instance: {}", error.escape_debug())?,
         }
         let (session, age) = (self.stat.ephemeral_owner, age_text(age_of(&self.stat)));
         write!(formatter, "  session {session:#x}  ~{age}")

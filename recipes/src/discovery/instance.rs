@@ -78,6 +78,13 @@ impl<'de> Deserialize<'de> for NoPayload {
     }
 }
 
+impl ServiceType {
+    /// Whether the node of such an instance is ephemeral.
+    pub(super) fn is_ephemeral(self) -> bool {
+        matches!(self, Self::Dynamic | Self::DynamicSequential)
+    }
+}
+
 impl Instance {
     /// An enabled instance of the service of this name, with a random id and without a payload. Nothing is
     /// registered by this.

@@ -23,7 +23,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::marker::PhantomData;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Error, IntoPath, OnDeletion, Presence, ViewBounds, ZnodePath,
+    ConfigError, ConnectionManager, Error, IntoPath, OnDeletion, Presence, Stat, ViewBounds, ZnodePath,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -220,7 +220,9 @@ impl<P: DeserializeOwned + Send + Sync + 'static> Discovery<P> {
     /// came back between two revisions, as after the loss of its session.
     ///
     /// A node that is no instance has an error in place of its value, and harms nothing else. It is logged,
-    /// and counted in the metric `lockkeeper_unreadable_instances_total`.
+    /// and counted in the metric `lockkeeper_unreadable_instances_total`. So is, without the count, a
+    /// persistent node whose instance has an ephemeral [type](ServiceType), as tools that copy or restore
+    /// trees leave it: no client chooses it.
     ///
     /// # Errors
     ///
@@ -238,8 +240,8 @@ impl<P: DeserializeOwned + Send + Sync + 'static> Discovery<P> {
     pub fn service_within(&self, name: &str, bounds: ViewBounds) -> Result<ServiceView<P>, Error> {
         let path = self.service_path(name)?;
         let whole = self.manager.whole_path(&path);
-        let decode = move |node: &str, data: &[u8]| service::decode(&whole, node, data);
-        ChildrenView::with_decoder(&self.manager, path, bounds, decode)
+        let decode = move |node: &str, data: &[u8], stat: &Stat| service::decode(&whole, node, data, stat);
+        ChildrenView::with_stat_decoder(&self.manager, path, bounds, decode)
     }
 
     /// Begins to follow the instances of a service, and chooses among them: the counterpart of Curator's

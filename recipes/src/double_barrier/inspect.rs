@@ -68,6 +68,13 @@ impl DoubleBarrierInspection {
         self.info.members()
     }
 
+    /// The persistent nodes, in the order in which they were created: they belong to no session, so they are
+    /// no members.
+    #[must_use]
+    pub fn unowned(&self) -> &[MemberInfo] {
+        self.info.unowned()
+    }
+
     fn ids(&self, is_inside: bool) -> impl Iterator<Item = String> {
         self.info.members().iter().filter(move |member| member.is_inside() == is_inside).map(id)
     }
@@ -93,6 +100,9 @@ impl Display for DoubleBarrierInspection {
             let (id, name, session) = (id(member), member.name().escape_debug(), member.session());
             write!(formatter, "\n  {role:6}  {session:#x}  {}  {name}", id.escape_debug())?;
         }
-        Ok(())
+        let mut unowned = self.unowned().iter();
+        unowned.try_for_each(|node| {
+            write!(formatter, "\n  no member: persistent  {}", node.name().escape_debug())
+        })
     }
 }

@@ -24,7 +24,9 @@ const ID_BYTES_MAX: usize = 1024;
 
 /// A barrier that members enter together, when enough of them are there, and leave together.
 ///
-/// A clone is cheap. The path belongs to the barrier alone: each node below it counts as a member.
+/// A clone is cheap. The path belongs to the barrier alone: each ephemeral node below it counts as a member.
+/// A persistent node, as tools that copy or restore trees leave it, counts as none: it is logged, and
+/// [`inspect`](Self::inspect) shows it.
 ///
 /// # Ordering
 ///

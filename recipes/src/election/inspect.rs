@@ -11,7 +11,8 @@ impl Election {
     ///
     /// The ids are read from the nodes. Bytes that are not UTF-8 are replaced, an id that this client may not
     /// read is empty, and that of a participant that was asked to resign ([`Revoker`](crate::Revoker)) is
-    /// `__REVOKE__`.
+    /// `__REVOKE__`. A persistent node belongs to no participant, and is left out; while it is ahead of all
+    /// ([`inspect`](Self::inspect) shows it), nobody leads.
     ///
     /// # Errors
     ///
@@ -23,6 +24,7 @@ impl Election {
     pub async fn candidates(&self) -> Result<Vec<String>, Error> {
         let contenders = self.queue.inspect().await?;
         let candidates = contenders.iter().filter(|of| matches!(of.role(), Role::Holder | Role::Waiter));
+        let candidates = candidates.filter(|of| of.session() != 0);
         Ok(candidates.map(|of| id(of.data())).collect())
     }
 

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use lockkeeper_core::{ConfigError, ContenderInfo, Deadline, Error, FencingToken, Phase};
 use tokio::sync::watch;
+use tracing::warn;
 
 use super::Election;
 use super::inspect::id;
@@ -85,6 +86,9 @@ impl Election {
     /// leads. It may also have lost its leadership, if its node is not deleted yet. So an observation is for
     /// those who look for the leader, and grants nothing.
     ///
+    /// A persistent node at the head, as tools that copy or restore trees leave it, belongs to no session:
+    /// nobody leads, and the candidates wait until it is deleted. It is logged.
+    ///
     /// # Ordering and fairness
     ///
     /// The tokens of the leaders that an observation shows grow: it never shows an earlier leader again. So
@@ -137,6 +141,7 @@ impl Election {
         let queue = self.queue.clone();
         let is_spawned = self.queue.manager().spawn(async move {
             let show = |head: Option<ContenderInfo>| {
+                let head = head.filter(|head| head.session() != 0 || warn_of(head));
                 sender.send_replace(Observed::Leader(head.as_ref().and_then(Leader::new)));
             };
             tokio::select! {
@@ -167,6 +172,12 @@ impl Election {
             }
         }
     }
+}
+
+/// A node that belongs to no session leads nothing. The candidates wait behind it.
+fn warn_of(head: &ContenderInfo) -> bool {
+    warn!(path = head.path(), "a node that belongs to no session is ahead of all candidates: delete it");
+    false
 }
 
 impl LeaderWatch {

@@ -19,6 +19,7 @@ const BATCH: usize = 64;
 pub struct GroupInspection {
     path: WholePath,
     members: Vec<MemberInspection>,
+    unowned: Vec<MemberInspection>,
 }
 
 /// A member of a [`GroupInspection`].
@@ -44,13 +45,14 @@ impl Group {
     pub async fn inspect(&self) -> Result<GroupInspection, Error> {
         let mut names = self.manager.znodes().children(&self.path).await?.unwrap_or_default();
         names.sort_unstable();
-        let mut members = Vec::with_capacity(names.len());
+        let mut members: Vec<MemberInspection> = Vec::with_capacity(names.len());
         for batch in names.chunks(BATCH) {
             for read in join_all(batch.iter().map(|name| self.read(name))).await {
                 members.extend(read?);
             }
         }
-        Ok(GroupInspection { path: self.manager.whole_path(&self.path), members })
+        let (members, unowned) = members.into_iter().partition(|member| member.session() != 0);
+        Ok(GroupInspection { path: self.manager.whole_path(&self.path), members, unowned })
     }
 
     /// `None` for a member that has left meanwhile.
@@ -68,6 +70,12 @@ impl GroupInspection {
     #[must_use]
     pub fn members(&self) -> &[MemberInspection] {
         &self.members
+    }
+
+    /// The persistent nodes: they belong to no session, so they are no members, and no crash removes them.
+    #[must_use]
+    pub fn unowned(&self) -> &[MemberInspection] {
+        &self.unowned
     }
 }
 
@@ -112,7 +120,8 @@ impl MemberInspection {
 impl Display for GroupInspection {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         write!(formatter, "group {}: {} members", self.path, self.members.len())?;
-        self.members.iter().try_for_each(|member| write!(formatter, "\n  {member}"))
+        self.members.iter().try_for_each(|member| write!(formatter, "\n  {member}"))?;
+        self.unowned.iter().try_for_each(|node| write!(formatter, "\n  {node}  no member: persistent"))
     }
 }
 

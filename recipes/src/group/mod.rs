@@ -14,18 +14,24 @@ mod member;
 mod membership;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Error, IntoPath, OnDeletion, Presence, ViewBounds, ZnodePath,
+    ConfigError, ConnectionManager, Error, IntoPath, OnDeletion, Presence, Stat, ViewBounds, ZnodePath,
 };
+use tracing::warn;
 
 pub use self::inspect::{GroupInspection, MemberInspection};
 pub use self::member::{Member, MemberLayout, MembersView};
 pub use self::membership::Membership;
 use crate::view::ChildrenView;
 
+/// Why a persistent node is no member.
+const UNOWNED: &str = "this node is persistent and belongs to no session, so it is no member";
+
 /// The processes that belong together, each with an id and a payload: the counterpart of Curator's
 /// `GroupMember`.
 ///
-/// A clone is cheap. The path belongs to the group alone: each node below it is a member.
+/// A clone is cheap. The path belongs to the group alone: each ephemeral node below it is a member. A
+/// persistent node, as tools that copy or restore trees leave it, is none: a [view](Self::members) has an
+/// error in place of its value, logs it, and [`inspect`](Self::inspect) shows it.
 ///
 /// # Ordering
 ///
@@ -158,6 +164,16 @@ impl Group {
     ///
     /// As [`members`](Self::members).
     pub fn members_within(&self, bounds: ViewBounds) -> Result<MembersView, Error> {
-        ChildrenView::with_decoder(&self.manager, &self.path, bounds, Member::decode)
+        let group = self.manager.whole_path(&self.path);
+        let decode = move |name: &str, data: &[u8], stat: &Stat| {
+            let member = Member::decode(name, data)?;
+            if stat.ephemeral_owner == 0 {
+                let path = format_args!("{group}/{name}");
+                warn!(%path, "a node that belongs to no session is no member");
+                return Err(UNOWNED.into());
+            }
+            Ok(member)
+        };
+        ChildrenView::with_stat_decoder(&self.manager, &self.path, bounds, decode)
     }
 }

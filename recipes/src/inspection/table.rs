@@ -73,6 +73,11 @@ impl Inspection {
             None => "(may not be read)".to_owned(),
             Some(_) => shortened(&holder(&of.identity())),
         };
+        let holder = match of.session() {
+            0 if holder.is_empty() => "(belongs to no session)".to_owned(),
+            0 => format!("(belongs to no session) {holder}"),
+            _ => holder,
+        };
         let approximate = if of.age_clock() == AgeClock::Local { "~" } else { "" };
         [
             self.role(of).to_owned(),

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
+use futures::future::join_all;
 use lockkeeper_core::{ContenderInfo, Error, Role, WholePath};
 
 use super::{BATCH, Partition};
@@ -13,6 +14,7 @@ use super::{BATCH, Partition};
 pub struct PartitionInspection {
     path: WholePath,
     members: Vec<String>,
+    unowned: Vec<String>,
     items: Vec<PartitionItem>,
 }
 
@@ -37,9 +39,7 @@ impl Partition {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<PartitionInspection, Error> {
-        let znodes = self.manager.znodes();
-        let mut members = znodes.children(self.group()?.path()).await?.unwrap_or_default();
-        members.sort_unstable();
+        let (members, unowned) = self.members_and_unowned().await?;
         let names = self.items().await?;
         let mut items = Vec::with_capacity(names.len());
         for batch in names.chunks(BATCH) {
@@ -50,7 +50,27 @@ impl Partition {
                 items.push(PartitionItem { name: name.clone(), owner: owner.map(str::to_owned), contenders });
             }
         }
-        Ok(PartitionInspection { path: self.manager.whole_path(&self.path), members, items })
+        Ok(PartitionInspection { path: self.manager.whole_path(&self.path), members, unowned, items })
+    }
+
+    /// The names of the ephemeral nodes of the group, and of the persistent ones.
+    async fn members_and_unowned(&self) -> Result<(Vec<String>, Vec<String>), Error> {
+        let (znodes, group) = (self.manager.znodes(), self.group()?);
+        let mut names = znodes.children(group.path()).await?.unwrap_or_default();
+        names.sort_unstable();
+        let (mut members, mut unowned) = (Vec::with_capacity(names.len()), Vec::new());
+        for batch in names.chunks(BATCH) {
+            let paths = batch.iter().map(|name| group.path().child(name)).collect::<Result<Vec<_>, _>>()?;
+            let read = join_all(paths.iter().map(|path| znodes.read(path))).await;
+            for (name, read) in batch.iter().zip(read) {
+                match read? {
+                    Some((_, stat)) if stat.ephemeral_owner == 0 => unowned.push(name.clone()),
+                    Some(_) => members.push(name.clone()),
+                    None => {}
+                }
+            }
+        }
+        Ok((members, unowned))
     }
 }
 
@@ -59,6 +79,13 @@ impl PartitionInspection {
     #[must_use]
     pub fn members(&self) -> &[String] {
         &self.members
+    }
+
+    /// The names of the persistent nodes among the members: they belong to no session, so no item belongs to
+    /// them.
+    #[must_use]
+    pub fn unowned(&self) -> &[String] {
+        &self.unowned
     }
 
     /// The items, in the order of their names.
@@ -130,6 +157,9 @@ impl Display for PartitionInspection {
             "partition {}: {items} items over {members} members, {misplaced} on the move",
             self.path
         )?;
+        for name in &self.unowned {
+            write!(formatter, "\n  {}  no member: persistent", name.escape_debug())?;
+        }
         for item in &self.items {
             let holder = item.held_by().unwrap_or_else(|| "nobody".to_owned());
             write!(formatter, "\n  {}  held by {}", item.name.escape_debug(), holder.escape_debug())?;

@@ -55,6 +55,8 @@ pub(super) struct MemberTask {
     granted: HashMap<Item, Box<Hold>>,
     held: HashMap<Item, HeldItem>,
     is_refreshing: bool,
+    /// A request came since the look began: its member may know more.
+    refreshes_again: bool,
     offers: Offers,
     ended: (mpsc::UnboundedSender<Item>, mpsc::UnboundedReceiver<Item>),
     leaves: mpsc::UnboundedReceiver<Left>,
@@ -91,6 +93,7 @@ impl MemberTask {
             granted: HashMap::new(),
             held: HashMap::new(),
             is_refreshing: false,
+            refreshes_again: false,
             offers: channels.offers,
             ended: mpsc::unbounded_channel(),
             leaves: channels.leaves,
@@ -176,6 +179,9 @@ impl MemberTask {
             }
             WorkOutcome::Refreshed => {
                 self.is_refreshing = false;
+                if std::mem::take(&mut self.refreshes_again) {
+                    self.step(ShareStep::Refresh);
+                }
                 let state = self.membership.as_ref().map(Membership::state);
                 state.and_then(|state| self.look(state))
             }
@@ -240,7 +246,7 @@ impl MemberTask {
                 // Nobody works on it, so nobody else would give it up.
                 self.offers.withdraw(&item);
             }
-            ShareStep::Refresh if self.is_refreshing => {}
+            ShareStep::Refresh if self.is_refreshing => self.refreshes_again = true,
             ShareStep::Refresh => {
                 self.is_refreshing = true;
                 let (members, items) = (self.members.clone(), self.items.clone());
@@ -359,9 +365,10 @@ fn is_known(state: ViewState) -> bool {
     matches!(state, ViewState::Live | ViewState::Stale)
 }
 
+/// The children that have a value: a persistent node among the members has none.
 fn names<T, N: AsRef<str> + for<'a> From<&'a str>>(snapshot: &Snapshot<T>) -> Vec<Hashed<N>> {
-    let mut names: Vec<Hashed<N>> =
-        snapshot.children("").map(|(name, _)| Hashed::new(N::from(name))).collect();
+    let children = snapshot.children("").filter(|(_, node)| node.value().is_ok());
+    let mut names: Vec<Hashed<N>> = children.map(|(name, _)| Hashed::new(N::from(name))).collect();
     names.sort_unstable_by(|one, other| one.name.as_ref().cmp(other.name.as_ref()));
     names
 }

@@ -43,9 +43,21 @@ impl Layout {
     /// Whether the child may have locks below it: the nodes of contenders have not, nor have the directories
     /// of a recipe.
     pub(super) fn is_searched(self, child: &str) -> bool {
-        let is_contender = NodeName::parse(child).is_some_and(|name| name.kind() != Kind::OTHER);
-        !is_contender && !matches!(self, Self::Semaphore | Self::RateLimiter)
+        !is_contender_name(child) && !matches!(self, Self::Semaphore | Self::RateLimiter)
     }
+}
+
+/// Whether the name is that of a contender of a known kind.
+fn is_contender_name(child: &str) -> bool {
+    NodeName::parse(child).is_some_and(|name| name.kind() != Kind::OTHER)
+}
+
+/// Whether the name is that of a contender, and people may have given it to a directory: it has not the
+/// unique part that clients put before the label.
+pub(super) fn may_be_a_directory(child: &str) -> bool {
+    let is_unique = NodeName::create_id(child).is_some()
+        || child.get(..32).is_some_and(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    is_contender_name(child) && !is_unique
 }
 
 #[cfg(test)]
@@ -70,6 +82,20 @@ mod tests {
         ] {
             let names: Vec<String> = children.iter().map(|&name| name.to_owned()).collect();
             assert_eq!(Layout::of(&names), layout, "{children:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_without_a_unique_part_may_be_that_of_a_directory() {
+        for name in ["lock-1700000001", "eu-lock-1700000001", "_c_a-lock-0000000001"] {
+            assert!(may_be_a_directory(name), "{name}");
+        }
+        for name in [
+            "_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lock-0000000001",
+            "0123456789abcdef0123456789abcdef__lock__0000000001",
+            "rooms",
+        ] {
+            assert!(!may_be_a_directory(name), "{name}");
         }
     }
 

@@ -14,7 +14,8 @@ const NODES_MAX: usize = 10_000;
 /// Every lock, election and group below a root: a snapshot for people and tools, see [`Inspection`].
 ///
 /// The names of a directory's nodes tell its recipe. A lock without any contender is not seen, because its
-/// directory is empty. A group is a directory with ephemeral nodes of no known kind.
+/// directory is empty. A group is a directory with ephemeral nodes of no known kind. A directory whose own
+/// name is like that of a contender is no contender.
 ///
 /// A survey only reads. It sends one request for each node above the contenders, and one for each contender.
 ///
@@ -48,9 +49,10 @@ pub struct Survey {
 pub struct SurveyGroup {
     path: ZnodePath,
     members: Vec<SurveyMember>,
+    unowned: Vec<SurveyMember>,
 }
 
-/// An ephemeral node of a [`SurveyGroup`].
+/// A node of a [`SurveyGroup`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurveyMember {
     name: String,
@@ -143,6 +145,13 @@ impl SurveyGroup {
     pub fn members(&self) -> &[SurveyMember] {
         &self.members
     }
+
+    /// The persistent nodes without children beside the members. In a group, a partition or a barrier such a
+    /// node is no member, and no crash removes it; elsewhere it may belong to the application.
+    #[must_use]
+    pub fn unowned(&self) -> &[SurveyMember] {
+        &self.unowned
+    }
 }
 
 impl SurveyMember {
@@ -152,7 +161,7 @@ impl SurveyMember {
         &self.name
     }
 
-    /// The session that owns the node.
+    /// The session that owns the node; 0 for a persistent one.
     #[must_use]
     pub fn session(&self) -> i64 {
         self.stat.ephemeral_owner

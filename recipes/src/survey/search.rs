@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use lockkeeper_core::{ConnectionManager, Error, Label, LockQueue, Refusal, Rule, Stat, ZnodePath};
 
-use super::layout::Layout;
+use super::layout::{Layout, may_be_a_directory};
 use super::{Survey, SurveyGroup, SurveyMember};
 use crate::inspection::{InspectedRecipe, Inspection, waiting};
 use crate::semaphore::Semaphore;
@@ -18,6 +18,8 @@ const RATE_LIMITER: InspectedRecipe = InspectedRecipe { name: "rate limiter", co
 struct Listed {
     path: ZnodePath,
     children: Vec<String>,
+    /// The children that are directories though they have the name of a contender.
+    directories: Vec<ZnodePath>,
 }
 
 pub(super) async fn search(
@@ -33,6 +35,7 @@ pub(super) async fn search(
         let mut next = Vec::new();
         for batch in level.chunks(BATCH) {
             for listed in list_each(manager, batch, &mut survey.unread).await? {
+                let listed = without_directories(manager, listed, &mut survey.unread).await?;
                 let layout = Layout::of(&listed.children);
                 // No lock is at the root, whatever other programs keep there.
                 if layout != Layout::Plain && !listed.path.is_root() {
@@ -49,13 +52,20 @@ pub(super) async fn search(
                     if survey.is_partial {
                         break;
                     }
-                    found.extend(stats(manager, some, &mut survey.unread).await?);
-                    survey.is_partial = found.len() > left;
-                    found.truncate(left);
+                    for node in stats(manager, some, &mut survey.unread).await? {
+                        if node.counts() {
+                            survey.is_partial = left == 0;
+                            left = left.saturating_sub(1);
+                        }
+                        if survey.is_partial {
+                            break;
+                        }
+                        found.push(node);
+                    }
                 }
-                left -= found.len();
                 let (directories, group) = sort(&listed, found);
                 next.extend(directories);
+                next.extend(listed.directories);
                 survey.groups.extend(group);
             }
         }
@@ -81,7 +91,9 @@ pub(crate) async fn inspect_path(
     path: ZnodePath,
 ) -> Result<Option<Inspection>, Error> {
     let children = manager.znodes().children(&path).await?.unwrap_or_default();
-    match Layout::of(&children) {
+    let listed = Listed { path: path.clone(), children, directories: Vec::new() };
+    let listed = without_directories(manager, listed, &mut Vec::new()).await?;
+    match Layout::of(&listed.children) {
         Layout::Plain => Ok(None),
         layout => inspect(manager, path, layout).await.map(Some),
     }
@@ -129,43 +141,86 @@ async fn list_each(
     for (children, path) in lists.into_iter().zip(paths) {
         if let Some(Some(mut children)) = readable(children, path, unread)? {
             children.sort_unstable();
-            listed.push(Listed { path: path.clone(), children });
+            listed.push(Listed { path: path.clone(), children, directories: Vec::new() });
         }
     }
     Ok(listed)
 }
 
-/// The stat of each node that exists, but not of empty directories: locks that are free have left them.
+/// Sets the directories apart that have the name of a contender: `lock-1700000001` may be a lock itself.
+async fn without_directories(
+    manager: &ConnectionManager,
+    mut listed: Listed,
+    unread: &mut Vec<ZnodePath>,
+) -> Result<Listed, Error> {
+    let asked = listed.children.iter().filter(|child| may_be_a_directory(child));
+    let asked: Vec<ZnodePath> = asked.filter_map(|child| listed.path.child(child).ok()).collect();
+    for Found { path, stat, .. } in stats(manager, &asked, unread).await? {
+        if stat.is_directory() {
+            listed.children.retain(|child| child != path.name());
+            if stat.children > 0 {
+                listed.directories.push(path);
+            }
+        }
+    }
+    Ok(listed)
+}
+
+/// A node that exists.
+struct Found {
+    path: ZnodePath,
+    stat: Stat,
+    /// An instance of a service that is persistent on purpose.
+    is_permanent: bool,
+}
+
+impl Found {
+    /// Whether the node counts to the limit of a survey. Empty directories do not: locks that are free have left
+    /// them.
+    fn counts(&self) -> bool {
+        self.stat.children > 0 || self.stat.ephemeral_owner != 0
+    }
+}
+
+/// Each node that exists.
 async fn stats(
     manager: &ConnectionManager,
     paths: &[ZnodePath],
     unread: &mut Vec<ZnodePath>,
-) -> Result<Vec<(ZnodePath, Stat)>, Error> {
+) -> Result<Vec<Found>, Error> {
     let znodes = manager.znodes();
     let mut found = Vec::new();
-    let read = join_all(paths.iter().map(|path| znodes.read(path))).await;
-    for (node, path) in read.into_iter().zip(paths) {
-        match readable(node, path, unread)? {
-            Some(Some((_, stat))) if stat.children > 0 || stat.ephemeral_owner != 0 => {
-                found.push((path.clone(), stat));
+    for batch in paths.chunks(BATCH) {
+        let read = join_all(batch.iter().map(|path| znodes.read(path))).await;
+        for (node, path) in read.into_iter().zip(batch) {
+            if let Some(Some((data, stat))) = readable(node, path, unread)? {
+                found.push(Found { path: path.clone(), stat, is_permanent: is_permanent(&data) });
             }
-            _ => {}
         }
     }
     Ok(found)
 }
 
+/// Whether this is the data of an instance of a service whose type is persistent: Curator's JSON.
+fn is_permanent(data: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(data);
+    [r#""serviceType":"PERMANENT""#, r#""serviceType":"STATIC""#].iter().any(|of| text.contains(of))
+}
+
 /// The nodes to search, and the group that the ephemeral ones are.
-fn sort(listed: &Listed, nodes: Vec<(ZnodePath, Stat)>) -> (Vec<ZnodePath>, Option<SurveyGroup>) {
-    let (mut members, mut directories) = (Vec::new(), Vec::new());
-    for (path, stat) in nodes {
+fn sort(listed: &Listed, nodes: Vec<Found>) -> (Vec<ZnodePath>, Option<SurveyGroup>) {
+    let (mut members, mut unowned, mut directories) = (Vec::new(), Vec::new(), Vec::new());
+    for Found { path, stat, is_permanent } in nodes {
         match stat.ephemeral_owner {
-            0 => directories.push(path),
+            0 if stat.children > 0 => directories.push(path),
+            // The node that opens a double barrier is persistent on purpose.
+            0 if stat.is_directory() || is_permanent || path.name() == "ready" => {}
+            0 => unowned.push(SurveyMember { name: path.name().to_owned(), stat }),
             _ => members.push(SurveyMember { name: path.name().to_owned(), stat }),
         }
     }
     members.sort_by_key(|member: &SurveyMember| member.stat.czxid);
-    let group = (!members.is_empty()).then(|| SurveyGroup { path: listed.path.clone(), members });
+    let group = (!members.is_empty()).then(|| SurveyGroup { path: listed.path.clone(), members, unowned });
     (directories, group)
 }
 

@@ -1,4 +1,4 @@
-use lockkeeper_core::{ConnectionManager, DecodeFailure, Error, IntoPath, ViewBounds, ViewScope};
+use lockkeeper_core::{ConnectionManager, DecodeFailure, Error, IntoPath, Stat, ViewBounds, ViewScope};
 
 use super::{View, undecoded};
 
@@ -89,5 +89,15 @@ impl<T: Send + Sync + 'static> ChildrenView<T> {
         decode: impl Fn(&str, &[u8]) -> Result<T, E> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         Self::begin(manager, path, ViewScope::Children, bounds, decode)
+    }
+
+    /// As [`with_decoder`](ChildrenView::with_decoder), for recipes whose nodes have a kind.
+    pub(crate) fn with_stat_decoder(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        bounds: ViewBounds,
+        decode: impl Fn(&str, &[u8], &Stat) -> Result<T, DecodeFailure> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        Self::begin_with_stat(manager, path, ViewScope::Children, bounds, decode)
     }
 }

@@ -12,8 +12,13 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use lockkeeper_core::{
+<<<<<<< HEAD
     ConnectionManager, DecodeFailure, Error, IntoPath, Snapshot, ViewBounds, ViewChanges, ViewPoint,
     ViewScope, ViewState, ZnodePath,
+=======
+    ConnectionManager, DecodeFailure, Error, IntoPath, Snapshot, Stat, ViewBounds, ViewChanges, ViewPoint,
+    ViewScope, ViewState, WholePath, ZnodePath,
+>>>>>>> 2656bcb (recipes: count no persistent node as a member)
 };
 
 pub use self::children_view::{ChildrenView, OneLevel};
@@ -59,7 +64,17 @@ impl<S, T: Send + Sync + 'static> View<S, T> {
         bounds: ViewBounds,
         decode: impl Fn(&str, &[u8]) -> Result<T, E> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        let decode = move |path: &str, data: &[u8]| decode(path, data).map_err(Into::into);
+        let decode = move |path: &str, data: &[u8], _: &Stat| decode(path, data).map_err(Into::into);
+        Self::begin_with_stat(manager, path, scope, bounds, decode)
+    }
+
+    fn begin_with_stat(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        scope: ViewScope,
+        bounds: ViewBounds,
+        decode: impl Fn(&str, &[u8], &Stat) -> Result<T, DecodeFailure> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
         let view = lockkeeper_core::View::new(manager, path, scope, bounds, decode)?;
         Ok(Self { view, scope: PhantomData })
     }

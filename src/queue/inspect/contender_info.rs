@@ -16,7 +16,9 @@ pub enum Role {
     /// The node occupies room in the way of its recipe, which names the role: `start` in a rate limiter.
     Recipe(&'static str),
     /// The node's kind does not belong in this directory. A sequential node makes every acquire fail with
-    /// [`ConflictingKind`](crate::Error::ConflictingKind); any other node blocks only Curator's contenders.
+    /// [`ConflictingKind`](crate::Error::ConflictingKind); any other node blocks only Curator's contenders. A
+    /// directory with the name of a contender holds nothing, and the contenders behind it wait until it is
+    /// deleted.
     Foreign,
     /// Unknown: the sequence numbers of a read/write lock are exhausted, or the node was read without its
     /// queue.

@@ -12,6 +12,9 @@ pub(super) struct Child {
     pub(super) name: String,
     /// `None` once a read showed that the node does not exist.
     pub(super) czxid: Option<i64>,
+    /// It is persistent and has or had children: a directory, whatever its name. Contenders wait for it, and
+    /// it holds nothing.
+    pub(super) is_directory: bool,
 }
 
 /// The verdict on a child.
@@ -37,12 +40,14 @@ pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
         let rule = name.as_ref().and_then(|name| rule_of(name.kind()));
         match (name, rule, seen.czxid) {
             (Some(name), Some(rule), Some(czxid)) => {
-                queue.push(Contender { child, name, rule, czxid, is_gone: false });
+                let is_directory = seen.is_directory;
+                queue.push(Contender { child, name, rule, czxid, is_gone: false, is_directory });
             }
             // Its delete may have made another node appear that is not in the list, so no node behind it is
             // reported as holder.
             (Some(name), Some(rule), None) if rules.iter().any(|(_, rule)| rule.must_relist_after(&name)) => {
-                queue.push(Contender { child, name, rule, czxid: 0, is_gone: true });
+                let is_directory = false;
+                queue.push(Contender { child, name, rule, czxid: 0, is_gone: true, is_directory });
             }
             (name, _, Some(czxid)) => foreign.push((czxid, child, name.map(|name| name.kind()))),
             (_, _, None) => {}
@@ -77,10 +82,12 @@ struct Contender {
     rule: Rule,
     czxid: i64,
     is_gone: bool,
+    is_directory: bool,
 }
 
 impl Contender {
     fn judged(&self, role: Role, position: Option<u32>) -> Judged {
+        let (role, position) = if self.is_directory { (Role::Foreign, None) } else { (role, position) };
         Judged { child: self.child, role, position, kind: Some(self.name.kind()) }
     }
 }
@@ -120,7 +127,10 @@ mod tests {
     const RW: [(Kind, Rule); 2] = [(Kind::READ, Rule::READER), (Kind::WRITE, Rule::WRITER)];
 
     fn seen(names: &[&str]) -> Vec<Child> {
-        (1..).zip(names).map(|(czxid, name)| Child { name: (*name).to_owned(), czxid: Some(czxid) }).collect()
+        (1..)
+            .zip(names)
+            .map(|(czxid, name)| Child { name: (*name).to_owned(), czxid: Some(czxid), is_directory: false })
+            .collect()
     }
 
     fn describe(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<(usize, Role, Option<u32>)> {
@@ -174,6 +184,13 @@ mod tests {
         let mut queue = seen(&["a-__WRIT__0000000001", "b-__WRIT__0000000002", "c-__READ__0000000003"]);
         queue[0].czxid = None;
         assert_eq!(describe(&queue, &RW), [(1, Role::Waiter, Some(1)), (2, Role::Waiter, Some(2))]);
+    }
+
+    #[test]
+    fn a_directory_with_the_name_of_a_contender_blocks_and_holds_nothing() {
+        let mut queue = seen(&["lock-0000000001", "a-lock-0000000002"]);
+        queue[0].is_directory = true;
+        assert_eq!(describe(&queue, &MUTEX), [(0, Role::Foreign, None), (1, Role::Waiter, Some(1))]);
     }
 
     proptest! {

@@ -145,9 +145,11 @@ fn describe(
     clock: Clock,
 ) -> Vec<ContenderInfo> {
     let rules: Vec<_> = queues.iter().map(|queue| (queue.label().kind(), *queue.rule())).collect();
-    let czxid = |node: &Option<NodeContent>| node.as_ref().map(|(_, stat)| stat.czxid);
-    let children: Vec<Child> =
-        names.into_iter().zip(&nodes).map(|(name, node)| Child { name, czxid: czxid(node) }).collect();
+    let child = |(name, node): (String, &Option<NodeContent>)| {
+        let stat = node.as_ref().map(|(_, stat)| stat);
+        Child { name, czxid: stat.map(|stat| stat.czxid), is_directory: stat.is_some_and(Stat::is_directory) }
+    };
+    let children: Vec<Child> = names.into_iter().zip(&nodes).map(child).collect();
     let info = |judged: Judged| {
         let (child, node) = (children.get(judged.child)?, nodes.get_mut(judged.child)?.take()?);
         Some(clock.info(queues.first()?.directory().listed_child(&child.name), node, judged))

@@ -166,7 +166,7 @@ impl Rendezvous {
         }
     }
 
-    /// When the members were created, as far as they exist.
+    /// When the members were created, as far as they exist. A persistent node is no member.
     async fn ages(&self, session: &Session, names: &[String]) -> Result<BTreeMap<String, i64>, WireError> {
         let asked = names.iter().map(|name| {
             let path = self.full.listed_child(name);
@@ -175,8 +175,10 @@ impl Rendezvous {
         });
         let mut ages = BTreeMap::new();
         for (name, stat) in join_all(asked).await {
-            if let Some(stat) = stat? {
-                ages.insert(name, stat.czxid);
+            match stat? {
+                Some(stat) if stat.ephemeral_owner == 0 => self.warn_of_unowned(&name, &stat),
+                Some(stat) => _ = ages.insert(name, stat.czxid),
+                None => {}
             }
         }
         Ok(ages)

@@ -29,6 +29,7 @@ pub struct MemberInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RendezvousInfo {
     members: Vec<MemberInfo>,
+    unowned: Vec<MemberInfo>,
     ready: Option<Ready>,
 }
 
@@ -71,6 +72,12 @@ impl RendezvousInfo {
         &self.members
     }
 
+    /// The persistent nodes: they belong to no session, so they are no members.
+    #[must_use]
+    pub fn unowned(&self) -> &[MemberInfo] {
+        &self.unowned
+    }
+
     /// Whether the node exists that opens the barrier. It may be from an earlier round.
     #[must_use]
     pub fn has_ready_node(&self) -> bool {
@@ -108,7 +115,7 @@ impl Rendezvous {
         names.retain(|name| name != READY);
         let ready =
             existing(session.await_reply(&mut ready, deadline).await)?.map(|(_, stat)| of_stat(&stat));
-        let mut members = Vec::with_capacity(names.len());
+        let mut members: Vec<MemberInfo> = Vec::with_capacity(names.len());
         for names in names.chunks(BATCH) {
             let asked = names.iter().map(async |name| {
                 let path = self.full.listed_child(name);
@@ -122,7 +129,8 @@ impl Rendezvous {
             }
         }
         members.sort_by_key(|member| member.czxid);
-        Ok(RendezvousInfo { members, ready })
+        let (members, unowned) = members.into_iter().partition(|member| member.session != 0);
+        Ok(RendezvousInfo { members, unowned, ready })
     }
 }
 

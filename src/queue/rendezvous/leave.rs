@@ -200,6 +200,10 @@ impl Rendezvous {
                 if let Some((stat, watch)) = node
                     && is_in_round(stat.czxid, ready)
                 {
+                    if stat.ephemeral_owner == 0 {
+                        self.warn_of_unowned(&name, &stat);
+                        continue;
+                    }
                     found = Some(Other { name, connection, watch, _room: room });
                     break;
                 }

@@ -4,7 +4,8 @@
 //!
 //! Each member creates an ephemeral node in a directory, whose name it chooses once: a create that has no
 //! answer is repeated, and makes no second member. Then it lists the directory. A member that sees enough
-//! members creates the node `ready`, in a transaction that also checks that these members exist. So at the
+//! members asks which of the nodes belong to a session, because a persistent one is no member, and
+//! creates the node `ready`, in a transaction that also checks that these members exist. So at the
 //! instant at which a barrier opens, enough members exist. `ready` lets in the members whose nodes are older
 //! than its last write. It is final: a member that it lets in is inside, whatever the others do.
 //!
@@ -25,8 +26,12 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tracing::warn;
 
 pub use self::inspect::{MemberInfo, RendezvousInfo};
 use self::member::MemberCreates;
@@ -46,6 +51,9 @@ const MEMBER: Label = match Label::new("member") {
     Err(_) => panic!("not a label"),
 };
 
+/// So many persistent nodes are logged.
+const UNOWNED_MAX: usize = 1024;
+
 /// A place where members enter together and leave together, for authors of recipes.
 #[derive(Clone)]
 pub struct Rendezvous {
@@ -55,6 +63,8 @@ pub struct Rendezvous {
     ready: String,
     node_data: Arc<[u8]>,
     metric_name: &'static str,
+    /// The creation zxids of the persistent nodes that were logged.
+    unowned: Arc<Mutex<BTreeSet<i64>>>,
 }
 
 /// A member that was let in. A drop of it leaves in the background, and waits for nobody.
@@ -81,8 +91,8 @@ impl Rendezvous {
             return Err(ConfigError::Setting { name: "path", value, advice }.into());
         }
         let (ready, node_data) = (full.listed_child(READY), manager.shared_node_data());
-        let (manager, metric_name) = (manager.clone(), "rendezvous");
-        Ok(Self { manager, path, full, ready, node_data, metric_name })
+        let (manager, metric_name, unowned) = (manager.clone(), "rendezvous", Arc::default());
+        Ok(Self { manager, path, full, ready, node_data, metric_name, unowned })
     }
 
     /// The data of this member's nodes. Default: the manager's node data.
@@ -107,6 +117,15 @@ impl Rendezvous {
     #[must_use]
     pub fn manager(&self) -> &ConnectionManager {
         &self.manager
+    }
+
+    /// Logs a persistent node once. It belongs to no session, so it is no member.
+    fn warn_of_unowned(&self, name: &str, stat: &Stat) {
+        let mut logged = self.unowned.lock();
+        if logged.len() < UNOWNED_MAX && logged.insert(stat.czxid) {
+            let path = self.full.listed_child(name);
+            warn!(path, "a node that belongs to no session is no member");
+        }
     }
 
     /// The names of the members, and the node that opens the barrier, read behind them.

@@ -28,7 +28,8 @@ pub(super) enum Enter {
     Open { members: Vec<String>, replaces: Option<i32> },
     /// Waits for a change.
     Wait { missing: u32 },
-    /// There is a node from an earlier round: asks when the members were created.
+    /// Enough nodes are listed, or there is a node from an earlier round: asks when the members were created,
+    /// and which of the nodes are members.
     AskAges,
     /// Its node does not exist any more.
     Gone,
@@ -37,36 +38,38 @@ pub(super) enum Enter {
 /// Decides for the member `own`, which was created at `czxid`, whether a barrier of `count` members lets it
 /// in.
 ///
-/// `members` was read before `ready`, or with it. `ages` are the creation zxids of the members that existed
-/// when they were asked for.
+/// `listed` was read before `ready`, or with it. `members` are the creation zxids of those that existed when
+/// they were asked for, and belong to a session: a persistent node is no member.
 pub(super) fn enter(
     count: u32,
     own: &str,
     czxid: i64,
-    members: &[String],
+    listed: &[String],
     ready: Option<Ready>,
-    ages: Option<&BTreeMap<String, i64>>,
+    members: Option<&BTreeMap<String, i64>>,
 ) -> Enter {
     if let Some(ready) = ready
         && czxid < ready.zxid
     {
         return Enter::Inside(ready);
     }
-    if !members.iter().any(|name| name == own) {
+    if !listed.iter().any(|name| name == own) {
         return Enter::Gone;
     }
-    if let Some(ready) = ready {
-        let Some(ages) = ages else { return Enter::AskAges };
-        if ages.values().any(|age| *age < ready.zxid) {
-            // The earlier round is not over.
-            return Enter::Wait { missing: 0 };
-        }
+    let missing = |here: usize| count.saturating_sub(count_of(here));
+    if ready.is_none() && missing(listed.len()) > 0 {
+        return Enter::Wait { missing: missing(listed.len()) };
     }
-    let here = count_of(members.len());
-    if here < count {
-        return Enter::Wait { missing: count - here };
+    let Some(members) = members else { return Enter::AskAges };
+    if ready.is_some_and(|ready| members.values().any(|age| *age < ready.zxid)) {
+        // The earlier round is not over.
+        return Enter::Wait { missing: 0 };
     }
-    let others = members.iter().filter(|name| *name != own).zip(1..count).map(|(name, _)| name.as_str());
+    if missing(members.len()) > 0 {
+        return Enter::Wait { missing: missing(members.len()) };
+    }
+    let others = listed.iter().filter(|name| *name != own && members.contains_key(*name));
+    let others = others.zip(1..count).map(|(name, _)| name.as_str());
     let members = std::iter::once(own).chain(others).map(str::to_owned).collect();
     Enter::Open { members, replaces: ready.map(|ready| ready.version) }
 }
@@ -122,9 +125,25 @@ mod tests {
     fn the_barrier_is_opened_by_a_member_that_sees_enough_of_them_and_names_them() {
         let decide = |of: &[&str]| enter(3, "a", 5, &members(of), None, None);
         assert_eq!(decide(&["b", "a"]), Enter::Wait { missing: 1 });
-        let open = Enter::Open { members: members(&["a", "d", "c"]), replaces: None };
-        assert_eq!(decide(&["d", "c", "a", "b"]), open);
+        assert_eq!(decide(&["d", "c", "a", "b"]), Enter::AskAges);
         assert_eq!(decide(&["d", "c", "b"]), Enter::Gone);
+        let all = members(&["d", "c", "a", "b"]);
+        let decide = |of: &[(&str, i64)]| enter(3, "a", 5, &all, None, Some(&ages(of)));
+        let open = Enter::Open { members: members(&["a", "d", "c"]), replaces: None };
+        assert_eq!(decide(&[("a", 5), ("b", 6), ("c", 7), ("d", 8)]), open);
+    }
+
+    #[test]
+    fn a_listed_node_that_is_no_member_neither_counts_nor_is_named() {
+        let all = members(&["ghost", "b", "a"]);
+        let decide = |count, of: &[(&str, i64)]| enter(count, "a", 5, &all, None, Some(&ages(of)));
+        assert_eq!(decide(3, &[("a", 5), ("b", 6)]), Enter::Wait { missing: 1 });
+        let open = Enter::Open { members: members(&["a", "b"]), replaces: None };
+        assert_eq!(decide(2, &[("a", 5), ("b", 6)]), open);
+        // A ghost that is older than the last opening does not keep that round open.
+        let ready = Some(Ready { zxid: 3, version: 4 });
+        let open = Enter::Open { members: members(&["a", "b"]), replaces: Some(4) };
+        assert_eq!(enter(2, "a", 5, &all, ready, Some(&ages(&[("a", 5), ("b", 6)]))), open);
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl World {
         });
         let readers = readers.collect();
         let bounds = ViewBounds::default().events(events);
-        let mut mirror = Mirror::new(scope.levels(), bounds, Arc::new(|_: &str, _: &[u8]| Ok(())));
+        let mut mirror = Mirror::new(scope.levels(), bounds, Arc::new(|_: &str, _: &[u8], _: &_| Ok(())));
         mirror.restart();
         Self {
             server: Server::default(),

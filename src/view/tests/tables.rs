@@ -3,9 +3,10 @@ use std::sync::Arc;
 use super::server::Server;
 use crate::view::bounds::{Exceeded, ViewBounds};
 use crate::view::mirror::Mirror;
+use crate::wire::Stat;
 
 fn mirror(bounds: ViewBounds) -> Mirror<u32> {
-    let decode = |_: &str, data: &[u8]| match data {
+    let decode = |_: &str, data: &[u8], _: &Stat| match data {
         b"panic" => panic!("on purpose"),
         data => Ok(std::str::from_utf8(data)?.parse::<u32>()?),
     };

@@ -167,6 +167,24 @@ async fn a_request_for_an_item_that_does_not_move_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_member_looks_again_for_each_request() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    partition(&server_fixture.rival).add(["x", "y"]).await.unwrap();
+    let (_manager, mut member) = join(&server_fixture, "a").await;
+    let revoker = Revoker::new(&server_fixture.rival);
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        let item = within("the item", member.next()).await.unwrap().unwrap();
+        let look = When::op(Op::Exists).path(&format!("{PATH}/members"));
+        let looked = server_fixture.server.fault(look, Fault::DelayReply(Duration::ZERO));
+        assert!(revoker.ask_node(item.path()).await.unwrap());
+        within("the look", looked.hit()).await.unwrap();
+        kept.push(item);
+    }
+    assert!(kept.iter().all(|item| item.release_requested().now_or_never().is_none()));
+}
+
+#[tokio::test]
 async fn an_item_that_a_plain_mutex_holds_is_asked_for_and_waited_for() {
     let server_fixture = ServerFixture::start().await.unwrap();
     partition(&server_fixture.rival).add(["x"]).await.unwrap();
