@@ -11,26 +11,26 @@ use crate::sync::Mutex;
 /// A future with one result. Each clone awaits it, and [`now`](Self::now) reads the result at once.
 ///
 /// Every poll of the inner future has the same waker, which wakes all clones that wait. So a poll by a task
-/// that does not wait, or that stops waiting, takes no wake-up from the others: each that waits has registered
-/// before its poll. The `Shared` of `futures` relies on the task that polled last to poll again.
+/// that does not wait, or that stops waiting, takes no wake-up from the others: each that waits has
+/// registered before its poll. The `Shared` of `futures` relies on the task that polled last to poll again.
 pub(crate) struct SharedFuture<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SharedInner<T>>,
     /// This clone among those that wait; 0 before its first poll.
     key: u64,
 }
 
 /// A [`SharedFuture`] that is dropped with its last clone.
-pub(crate) struct WeakSharedFuture<T>(Weak<Shared<T>>);
+pub(crate) struct WeakSharedFuture<T>(Weak<SharedInner<T>>);
 
-struct Shared<T> {
+struct SharedInner<T> {
     /// Locked during a poll: a question waits for a poll that began before it, and polls again.
-    state: Mutex<State<T>>,
+    state: Mutex<PolledFuture<T>>,
     waiting: Arc<Waiting>,
     /// Wakes all that wait.
     waker: Waker,
 }
 
-enum State<T> {
+enum PolledFuture<T> {
     Pending(Pin<Box<dyn Future<Output = T> + Send>>),
     Ready(T),
 }
@@ -40,7 +40,11 @@ impl<T: Clone> SharedFuture<T> {
         let waiting = Arc::new(Waiting(Mutex::new(Wakers { last_key: 0, registered: BTreeMap::new() })));
         let waker = Waker::from(Arc::clone(&waiting));
         Self {
-            shared: Arc::new(Shared { state: Mutex::new(State::Pending(future)), waiting, waker }),
+            shared: Arc::new(SharedInner {
+                state: Mutex::new(PolledFuture::Pending(future)),
+                waiting,
+                waker,
+            }),
             key: 0,
         }
     }
@@ -49,13 +53,13 @@ impl<T: Clone> SharedFuture<T> {
     pub(crate) fn now(&self) -> Option<T> {
         let mut state = self.shared.state.lock();
         let future = match &mut *state {
-            State::Ready(result) => return Some(result.clone()),
-            State::Pending(future) => future,
+            PolledFuture::Ready(result) => return Some(result.clone()),
+            PolledFuture::Pending(future) => future,
         };
         let Poll::Ready(result) = future.as_mut().poll(&mut Context::from_waker(&self.shared.waker)) else {
             return None;
         };
-        let finished = std::mem::replace(&mut *state, State::Ready(result.clone()));
+        let finished = std::mem::replace(&mut *state, PolledFuture::Ready(result.clone()));
         drop(state);
         // Without the lock, as the wake-ups: other code may run.
         drop(finished);

@@ -17,13 +17,13 @@ use crate::shared_future::SharedFuture;
 pub(super) struct LinkWatch(Mutex<Seen>);
 
 /// The next state, and the watcher that has seen it.
-type Change = SharedFuture<(client::SessionState, client::StateWatcher)>;
+type NextState = SharedFuture<(client::SessionState, client::StateWatcher)>;
 
 struct Seen {
     state: client::SessionState,
     /// The changes before this state.
     changes: u64,
-    next: Change,
+    next: NextState,
 }
 
 impl LinkWatch {
@@ -79,7 +79,7 @@ impl Drop for LinkWatch {
     }
 }
 
-fn next_change(state: client::SessionState, mut watcher: client::StateWatcher) -> Change {
+fn next_change(state: client::SessionState, mut watcher: client::StateWatcher) -> NextState {
     if state.is_terminated() {
         // There is no other one. The client closes the channel.
         return SharedFuture::new(Box::pin(std::future::pending()));
