@@ -12,13 +12,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use lockkeeper_core::{
-<<<<<<< HEAD
-    ConnectionManager, DecodeFailure, Error, IntoPath, Snapshot, ViewBounds, ViewChanges, ViewPoint,
-    ViewScope, ViewState, ZnodePath,
-=======
     ConnectionManager, DecodeFailure, Error, IntoPath, Snapshot, Stat, ViewBounds, ViewChanges, ViewPoint,
-    ViewScope, ViewState, WholePath, ZnodePath,
->>>>>>> 2656bcb (recipes: count no persistent node as a member)
+    ViewScope, ViewState, ZnodePath,
 };
 
 pub use self::children_view::{ChildrenView, OneLevel};
