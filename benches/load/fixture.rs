@@ -1,6 +1,7 @@
 //! The sessions and paths of a load.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, ConnectionManagerBuilder, ConnectionPool};
 
