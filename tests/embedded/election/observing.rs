@@ -168,7 +168,8 @@ async fn a_leader_that_is_asked_to_resign_is_shown_by_its_id() {
     assert_eq!(next(&mut leaders).await, None);
 }
 
-/// At the end of the sequence the numbers give no order, so the queue is read once more. It may be empty then.
+/// At the end of the sequence the numbers give no order, so the queue is read once more. It may be empty
+/// then.
 #[tokio::test]
 async fn an_observer_is_told_that_nobody_leads_if_a_queue_without_an_order_ends_while_it_is_read() {
     let server_fixture = ServerFixture::start().await.unwrap();
