@@ -163,8 +163,8 @@ pub enum Error {
     /// raise [`token_generation`](crate::ConnectionManagerBuilder::token_generation) in every process.
     #[error(
         "{path}: the servers were at transaction {seen:#x} before, and are at {now:#x}, so their data was \
-         lost or restored, and fencing tokens and ids would go back; stop the processes, raise token_generation, \
-         and start them again (operations.md, After a restore)"
+         lost or restored, and fencing tokens and ids would go back; stop the processes, raise \
+         token_generation, and start them again (operations.md, After a restore)"
     )]
     ServersReset {
         /// The path of the lock or node.

@@ -192,9 +192,8 @@ impl Session {
                 epoch = self.0.epoch.0,
                 seen = format_args!("{seen:#x}"),
                 now = format_args!("{now:#x}"),
-                "the servers have gone back to an earlier transaction: their data was lost, or restored from \
-                 a backup; this manager grants nothing and changes no counter until its process is started \
-                 again; first raise token_generation in every process (operations.md, After a restore)"
+                advice = "stop every process, raise token_generation, and start them again",
+                "the servers have gone back to an earlier transaction; nothing is granted any more"
             );
         }
     }

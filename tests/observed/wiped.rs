@@ -51,7 +51,7 @@ async fn servers_that_went_back_are_one_error_with_both_transactions() {
     let Error::ServersReset { seen: highest, now, .. } = &refused[0] else { panic!("{refused:?}") };
     let errors = errors(&seen);
     let [error] = errors.as_slice() else { panic!("{errors:?}") };
-    assert!(error.field("message").contains("token_generation"), "{error:?}");
+    assert!(error.field("advice").contains("token_generation"), "{error:?}");
     assert_eq!(error.field("seen"), format!("{highest:#x}"));
     assert_eq!(error.field("now"), format!("{now:#x}"));
 }

@@ -1,3 +1,5 @@
+use crate::rng::Rng;
+
 /// A fault of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -59,3 +61,15 @@ pub(crate) const COMMON: [Fault; 9] = [
     Fault::Slow,
     Fault::Reap,
 ];
+
+/// Faults of a plan that counts.
+pub(crate) fn of_counter(rng: &mut Rng) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if rng.percent(50) {
+        faults.extend([Fault::ClearCounter; 3]);
+    }
+    if rng.percent(50) {
+        faults.push(Fault::RefuseChange);
+    }
+    faults
+}

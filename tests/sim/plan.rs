@@ -84,11 +84,8 @@ impl Plan {
         // Drawn from a generator of its own, so that all other draws stay the same.
         let mut others = Rng::new(rng.clone().throw());
         let (views, counts) = (others.percent(12), others.percent(12));
-        if counts && others.percent(50) {
-            faults.extend([Fault::ClearCounter; 3]);
-        }
-        if counts && others.percent(50) {
-            faults.push(Fault::RefuseChange);
+        if counts {
+            faults.extend(fault::of_counter(&mut others));
         }
         Self {
             views,
