@@ -65,6 +65,8 @@ struct World {
     plan: Plan,
     /// The lease, as the command knows it.
     lease: LeaseEnd,
+    /// When the program must not run any more, by what the servers have said, and not by what is tested.
+    runs_until: BootTime,
     orders: Vec<Order>,
     command_runs: bool,
     supervisor_runs: bool,
@@ -78,6 +80,7 @@ impl World {
             plan: Plan::new(policy.clone(), at(LEASE_END)),
             policy,
             lease: LeaseEnd::new(at(LEASE_END)),
+            runs_until: at(LEASE_END),
             orders: Vec::new(),
             command_runs: false,
             supervisor_runs: false,
@@ -94,8 +97,11 @@ impl World {
                 if servers == Servers::Lost || now >= at(LEASE_END) {
                     self.lease.lose(&self.policy, now);
                     self.orders.push(Order::Lost);
+                    let grace = if self.policy.on_loss == OnLoss::Kill { Duration::ZERO } else { GRACE };
+                    self.runs_until = self.runs_until.min(now.after(grace));
                 } else if servers == Servers::Confirm && self.lease.extend(at(LAST * 2)) {
                     self.orders.push(Order::Extend(self.lease.end()));
+                    self.runs_until = at(LAST * 2);
                 }
             }
             Supervisor => self.supervisor_runs = true,
@@ -145,7 +151,7 @@ impl World {
     /// A program that continues alone is out of reach.
     fn check(&self, now: BootTime) {
         let is_in_reach = self.command_runs || self.supervisor_runs;
-        let may_run = now < self.lease.end();
+        let may_run = now < self.runs_until;
         assert!(self.program != State::Runs || may_run || !is_in_reach, "it runs beside the next holder");
     }
 }
@@ -165,7 +171,7 @@ fn explore(on_loss: &OnLoss, servers: Servers, thaws: &[(u64, Part)]) {
         world.act(now);
         world.check(now);
     }
-    let is_confirmed = world.lease.end() > at(LAST);
+    let is_confirmed = world.runs_until > at(LAST);
     assert!(is_confirmed || world.program == State::Dead, "{:?}", world.program);
 }
 
