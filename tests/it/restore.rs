@@ -122,7 +122,8 @@ async fn a_process_that_lives_while_the_servers_lose_their_data_gets_no_token_an
         }
     };
     assert!(matches!(refused, Error::ServersReset { .. }), "{refused}");
-    assert_eq!(given, (1..=12).collect::<Vec<_>>());
+    // Its last block may have been on its way.
+    assert!(given.iter().copied().eq(1..=12) || given.iter().copied().eq(1..=16), "{given:?}");
 
     let next = builder(&connect_string).token_generation(1).connect().await.unwrap();
     assert!(token(&next).await > last);
