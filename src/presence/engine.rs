@@ -65,6 +65,12 @@ pub(super) enum Request {
     Write,
 }
 
+impl Request {
+    pub(super) fn changes_the_node(self) -> bool {
+        matches!(self, Self::Create | Self::Replace | Self::Write)
+    }
+}
+
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {

@@ -11,6 +11,7 @@ use super::engine::{Engine, Event, Request, Status, Step};
 use super::requests::{self, NodeWatch};
 use super::state::PresenceState;
 use super::table::{PathTurn, Table};
+use crate::config::retry::RetryPauses;
 use crate::error::{Error, Operation, Outcome};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
@@ -19,6 +20,9 @@ use crate::time::deadline::Deadline;
 use crate::time::fractions;
 use crate::wire::WireError;
 use crate::znode::path::ZnodePath;
+
+/// After this many requests in a row that change the node and have no answer, the log says so.
+const UNANSWERED_MAX: u32 = 4;
 
 /// Tells the caller of a command how it ended.
 pub(super) type Done = oneshot::Sender<Result<(), Error>>;
@@ -47,6 +51,8 @@ pub(super) struct Task {
     pub(super) place: Option<(Session, PathTurn)>,
     /// A request has been sent, and its answer is not handled.
     pub(super) is_sending: bool,
+    /// The requests in a row that change the node and had no answer, and the pauses behind them.
+    unanswered: Option<(u32, RetryPauses)>,
 }
 
 impl Task {
@@ -71,6 +77,7 @@ impl Task {
             seen_over: None,
             place: None,
             is_sending: false,
+            unanswered: None,
         }
     }
 
@@ -209,13 +216,33 @@ impl Task {
         match error {
             WireError::SessionEnded(_) => return,
             WireError::Refused(refusal) if !refusal.is_transient() => {
+                self.unanswered = None;
                 return self.engine.handle(Event::Refused(request, *refusal));
             }
             error if error.outcome() == Outcome::NotApplied => {}
             _ => self.engine.handle(Event::Unanswered(request)),
         }
         debug!(?request, %error, "no answer; looking again");
-        session.backoff(Deadline::never()).await;
+        let mut pause = fractions::retry_pause(session.timeout());
+        if request.changes_the_node() && error.outcome() == Outcome::Unknown {
+            pause = pause.max(self.pause_unanswered(session, error));
+        }
+        tokio::select! {
+            biased;
+            command = self.commands.recv() => self.take(command),
+            () = session.pause(pause, Deadline::never()) => {}
+        }
+    }
+
+    /// The pause behind a request that changes the node and has no answer. It grows: the servers may close the
+    /// connection at each such request, as they do above their `jute.maxbuffer`, and other calls need it.
+    fn pause_unanswered(&mut self, session: &Session, error: &WireError) -> Duration {
+        let (count, pauses) = self.unanswered.get_or_insert_with(|| (0, session.settings().retry.start()));
+        *count += 1;
+        if *count == UNANSWERED_MAX {
+            warn!(path = %self.path, %error, "the servers answer no request that changes this node");
+        }
+        pauses.next()
     }
 
     /// The connection over which the node was seen, if the link is up and the connection is still the same.
@@ -281,6 +308,9 @@ impl Task {
             }
         };
         self.engine.handle(answer.map_err(|error| (request, error))?);
+        if request.changes_the_node() {
+            self.unanswered = None;
+        }
         if !matches!(request, Request::Verify | Request::MakeParent) {
             self.seen_over = connection;
         }

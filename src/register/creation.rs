@@ -29,7 +29,10 @@ impl Worker {
         writer.set_sent();
         let mut create = session.create(writer.path(), b"0", CreateMode::Ephemeral);
         match session.await_reply(&mut create, deadline).await {
-            Ok(_) => writer.set_created(),
+            Ok(_) => {
+                writer.set_created();
+                self.memory.has_made_parent = false;
+            }
             Err(WireError::Refused(refusal)) => {
                 writer.set_refused();
                 self.memory.writer = None;

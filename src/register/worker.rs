@@ -23,6 +23,8 @@ pub(super) struct Memory {
     pub(super) basis: Option<Basis>,
     pub(super) contention: WriteContention,
     pub(super) attempts: u64,
+    /// The parents were created, and the node was not yet.
+    pub(super) has_made_parent: bool,
 }
 
 /// Starts the task. `memory` is proof that none runs. Returns `false` without a tokio runtime.
@@ -299,8 +301,16 @@ impl Worker {
         create_writer(session, path.as_str(), writer, deadline).await
     }
 
-    pub(super) async fn make_parent(&self, session: &Session, deadline: Deadline) -> Result<(), StepFailure> {
+    pub(super) async fn make_parent(
+        &mut self,
+        session: &Session,
+        deadline: Deadline,
+    ) -> Result<(), StepFailure> {
         let Some(parent) = self.inner.full.parent() else { return Ok(()) };
+        if std::mem::replace(&mut self.memory.has_made_parent, true) {
+            // It was missing again: another client deletes it.
+            session.backoff(deadline).await;
+        }
         let made = make_directory(session, &parent, ParentLifetime::ForEver, deadline).await;
         made.map_err(|error| StepFailure::Wire(Operation::Create, error))
     }

@@ -15,6 +15,10 @@ use crate::session::{Reservation, Session, Stop, until_changed};
 use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, Watch, WireError, WriteOp};
 
+/// The number of times that a delete is sent again at once, because members that leave at the same time have
+/// changed what it rests on.
+const AT_ONCE_MAX: u32 = 3;
+
 /// Another member of the round.
 struct Other {
     name: String,
@@ -63,7 +67,7 @@ impl Rendezvous {
         let session = node.session().clone();
         // From here on a missing node is no loss.
         drop(registration);
-        let mut is_in_doubt = false;
+        let (mut is_in_doubt, mut again) = (false, 0_u32);
         loop {
             let deleted = self.delete_once(&session, &node_guard, ready, &mut is_in_doubt, deadline).await;
             let error = match deleted {
@@ -77,7 +81,13 @@ impl Rendezvous {
                     let lost = || Err(Error::Lost(node.was_deleted_before()));
                     return if is_in_doubt { Ok(()) } else { lost() };
                 }
-                Ok(Deleted::Again) => continue,
+                Ok(Deleted::Again) => {
+                    again += 1;
+                    if again > AT_ONCE_MAX {
+                        session.backoff(deadline).await;
+                    }
+                    continue;
+                }
                 Err(error) => error,
             };
             match session.retry_after(&error, Operation::Delete, node.path(), deadline).await {
