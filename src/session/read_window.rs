@@ -69,29 +69,34 @@ impl ReadWindow {
         Self { room: Arc::clone(&self.room), ..Self::default() }
     }
 
-    /// The nodes that one request reads, of `max` at most.
-    pub(crate) fn batch(&self, max: usize) -> usize {
-        usize::try_from(REQUEST / self.expected.lock().0).unwrap_or(max).clamp(1, max)
-    }
-
-    /// Room for as many reads as there is room for, of `max` at most. `None` if there is none.
+    /// Room for one request, of `max` reads at most. `None` if there is none.
+    ///
+    /// The request is as large as it should be, or is not sent: requests as large as the room that each answer
+    /// leaves would become many.
     pub(crate) fn try_reserve(&self, max: usize) -> Option<ReadRoom> {
-        let cost = self.expected.lock().cost();
-        let there = u32::try_from(self.room.available_permits()).unwrap_or(WINDOW);
-        let reads = (there / cost).min(u32::try_from(max).unwrap_or(u32::MAX));
-        let room = Arc::clone(&self.room).try_acquire_many_owned(reads * cost).ok()?;
-        (reads > 0).then(|| self.room_for(reads, room))
+        let (reads, cost) = self.request(max);
+        let room = Arc::clone(&self.room).try_acquire_many_owned(cost).ok()?;
+        Some(self.room_for(reads, room))
     }
 
-    /// Waits for room for one read, in the order of the calls. One read has room if nothing is in flight.
-    pub(crate) async fn reserve(&self) -> ReadRoom {
+    /// Waits for room for one request, of `max` reads at most, in the order of the calls. One request has room
+    /// if nothing is in flight.
+    pub(crate) async fn reserve(&self, max: usize) -> ReadRoom {
         loop {
-            let cost = self.expected.lock().cost();
+            let (reads, cost) = self.request(max);
             // The window is never closed.
             if let Ok(room) = Arc::clone(&self.room).acquire_many_owned(cost).await {
-                return self.room_for(1, room);
+                return self.room_for(reads, room);
             }
         }
+    }
+
+    /// The reads of the next request, and the part of the window that they take: half of it, or one read.
+    fn request(&self, max: usize) -> (u32, u32) {
+        let expected = *self.expected.lock();
+        let reads = (REQUEST / expected.0).min(u32::try_from(max).unwrap_or(u32::MAX)).max(1);
+        let reads = reads.min(WINDOW / 2 / READ_MIN);
+        (reads, reads * expected.cost())
     }
 
     fn room_for(&self, reads: u32, room: OwnedSemaphorePermit) -> ReadRoom {
@@ -131,7 +136,7 @@ impl Session {
     pub(crate) async fn reserve_read(&self, deadline: Deadline) -> Result<ReadRoom, WireError> {
         tokio::select! {
             biased;
-            room = self.read_window().reserve() => Ok(room),
+            room = self.read_window().reserve(1) => Ok(room),
             _ = self.ended() => Err(self.over()),
             () = deadline.passed() => Err(WireError::Timeout),
         }
@@ -161,8 +166,9 @@ mod tests {
         let (mut in_flight, mut largest, mut requests) = (std::collections::VecDeque::new(), 0, 0);
         while !sizes.is_empty() || !in_flight.is_empty() {
             while !sizes.is_empty()
-                && let Some(room) = window.try_reserve(window.batch(64).min(sizes.len()))
+                && let Some(mut room) = window.try_reserve(64)
             {
+                room.shrink_to(sizes.len());
                 let (asked, rest) = sizes.split_at(room.reads());
                 in_flight.push_back((room, asked));
                 (sizes, requests) = (rest, requests + 1);
@@ -208,18 +214,18 @@ mod tests {
         assert_eq!(alone.reads(), 1);
         assert!(window.try_reserve(1).is_none());
         drop(alone);
-        assert!(window.reserve().now_or_never().is_some());
+        assert!(window.reserve(1).now_or_never().is_some());
     }
 
     #[test]
     fn room_that_is_not_needed_is_given_back() {
         let window = ReadWindow::default();
-        let mut room = window.try_reserve(64).unwrap();
-        assert!(window.try_reserve(1).is_none());
-        room.shrink_to(1);
-        assert_eq!(window.try_reserve(64).unwrap().reads(), 15);
-        drop(room);
-        assert_eq!(window.try_reserve(64).unwrap().reads(), 16);
+        let mut rooms: Vec<_> = std::iter::from_fn(|| window.try_reserve(64)).collect();
+        assert_eq!(rooms.iter().map(ReadRoom::reads).sum::<usize>(), 16);
+        rooms[0].shrink_to(1);
+        assert!(window.try_reserve(1).is_some() && window.try_reserve(2).is_none());
+        drop(rooms);
+        assert!(window.try_reserve(2).is_some());
     }
 
     #[test]
@@ -227,7 +233,7 @@ mod tests {
         let window = ReadWindow::default();
         window.try_reserve(1).unwrap().answered([usize::MAX]);
         let other = window.for_other_nodes();
-        assert_eq!(other.try_reserve(64).unwrap().reads(), 16);
+        assert_eq!(other.try_reserve(64).unwrap().reads(), 2);
         let _all = window.try_reserve(1).unwrap();
         assert!(other.try_reserve(1).is_none());
     }

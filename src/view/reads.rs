@@ -63,7 +63,7 @@ impl<'a> ReadsInFlight<'a> {
     pub(super) fn send<T>(&mut self, mirror: &mut Mirror<T>) {
         self.waits_for_room = false;
         while self.replies.len() < REQUESTS_MAX {
-            let room = self.room.take().or_else(|| self.window.try_reserve(self.window.batch(BATCH_MAX)));
+            let room = self.room.take().or_else(|| self.window.try_reserve(BATCH_MAX));
             let is_data = |next: &ReadRequest| matches!(next, ReadRequest::Data(_));
             let first = mirror.next_request(|next| {
                 self.waits_for_room = room.is_none() && is_data(next);
@@ -103,7 +103,7 @@ impl<'a> ReadsInFlight<'a> {
         let window = self.waits_for_room.then(|| self.window.clone());
         async move {
             match window {
-                Some(window) => window.reserve().await,
+                Some(window) => window.reserve(BATCH_MAX).await,
                 None => std::future::pending().await,
             }
         }
