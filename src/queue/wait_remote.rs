@@ -15,7 +15,7 @@ use crate::config::limits::LONG_WAIT;
 use crate::error::{Operation, Phase, Refusal};
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
-use crate::wire::{Watch, WatchEvent, WireError};
+use crate::wire::{Stat, Watch, WatchEvent, WireError};
 use crate::znode::name::NodeName;
 use crate::znode::node_data;
 
@@ -58,13 +58,7 @@ impl QueuedNode {
         let answer = self.session().clone().await_reply(pending.reply.get_mut(), deadline).await;
         Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
         let (owner, watch) = match answer {
-            Ok((data, stat, watch)) => {
-                if stat.ephemeral_owner == 0 {
-                    let path = self.registration.0.path();
-                    warn!(path, predecessor = %watched, "the node ahead belongs to no session: delete it");
-                }
-                (node_data::shown_with_owner(&data, stat.ephemeral_owner), watch)
-            }
+            Ok((data, stat, watch)) => (self.owner_ahead(watched, &data, &stat), watch),
             Err(WireError::Refused(Refusal::NoNode)) => {
                 return Box::pin(self.on_predecessor_deleted(
                     &predecessor,
@@ -110,6 +104,15 @@ impl QueuedNode {
                 Err(queued_timeout(deadline, queue.full_directory().as_str(), watched.as_str(), owner, ahead))
             }
         }
+    }
+
+    /// Who owns the node ahead, for messages. No crash removes a node that belongs to no session.
+    fn owner_ahead(&self, ahead: &NodeName, data: &[u8], stat: &Stat) -> String {
+        if stat.ephemeral_owner == 0 {
+            let path = self.registration.0.path();
+            warn!(path, predecessor = %ahead, "the node ahead belongs to no session: delete it");
+        }
+        node_data::shown_with_owner(data, stat.ephemeral_owner)
     }
 
     /// Waits for an event of `watch`. A long waiter also watches its own node, to notice when it is deleted.

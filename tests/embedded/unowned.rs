@@ -27,10 +27,10 @@ async fn leave_persistent(manager: &ConnectionManager, path: &str, data: impl In
 async fn a_persistent_node_is_no_member_of_a_group() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
-    let ghosts =
-        ["ghost".to_owned(), format!("{}__party__", "0".repeat(32)), format!("{}-b", "1".repeat(32))];
-    for ghost in &ghosts {
-        leave_persistent(&server_fixture.rival, &format!("/group/{ghost}"), "b").await;
+    let copies =
+        ["copied".to_owned(), format!("{}__party__", "0".repeat(32)), format!("{}-b", "1".repeat(32))];
+    for copied in &copies {
+        leave_persistent(&server_fixture.rival, &format!("/group/{copied}"), "b").await;
     }
     let group = Group::new(&manager, "/group").unwrap();
     let members = group.members().unwrap();
@@ -38,17 +38,17 @@ async fn a_persistent_node_is_no_member_of_a_group() {
     within("the join", membership.registered()).await.unwrap().unwrap();
     let snapshot = within("the view", members.sync()).await.unwrap().unwrap();
     assert_eq!(members.ids(), ["a"]);
-    for ghost in &ghosts {
-        let error = snapshot.get(ghost).unwrap().value().unwrap_err();
+    for copied in &copies {
+        let error = snapshot.get(copied).unwrap().value().unwrap_err();
         assert!(error.to_string().contains("belongs to no session"), "{error}");
     }
     let inspection = group.inspect().await.unwrap();
     assert_eq!(inspection.members().len(), 1);
-    assert_eq!(inspection.unowned().len(), ghosts.len());
-    assert_eq!(inspection.to_string().matches("no member: persistent").count(), ghosts.len());
+    assert_eq!(inspection.unowned().len(), copies.len());
+    assert_eq!(inspection.to_string().matches("no member: persistent").count(), copies.len());
     let survey = Survey::below(&manager, "/").await.unwrap();
     let [found] = survey.groups() else { panic!("{:?}", survey.groups()) };
-    assert_eq!((found.members().len(), found.unowned().len()), (1, ghosts.len()));
+    assert_eq!((found.members().len(), found.unowned().len()), (1, copies.len()));
 }
 
 #[tokio::test]
@@ -58,8 +58,8 @@ async fn no_item_belongs_to_a_persistent_node() {
     let partition = Partition::new(&manager, "/shards").unwrap();
     let items: Vec<String> = (0..32).map(|item| format!("{item:02}")).collect();
     partition.add(&items).await.unwrap();
-    for ghost in ["b", "c"] {
-        leave_persistent(&server_fixture.rival, &format!("/shards/members/{ghost}"), "").await;
+    for copied in ["b", "c"] {
+        leave_persistent(&server_fixture.rival, &format!("/shards/members/{copied}"), "").await;
     }
     let mut member = partition.join("a").unwrap();
     let mut guards = Vec::new();
@@ -82,7 +82,7 @@ async fn a_double_barrier_counts_no_persistent_node_and_waits_for_none() {
     let manager = client(&server_fixture).await;
     let barrier = |id: &str| DoubleBarrier::new(&manager, "/barrier", 2).unwrap().with_id(id).unwrap();
     // Older than every opening, and so in every round by its age.
-    leave_persistent(&server_fixture.rival, "/barrier/ghost", "").await;
+    leave_persistent(&server_fixture.rival, "/barrier/copied", "").await;
     let (one, two) = (barrier("one"), barrier("two"));
     gives_up("waiting for 1 more members", async |timeout| one.enter_timeout(timeout).await.unwrap_err())
         .await;
@@ -100,8 +100,8 @@ async fn a_double_barrier_counts_no_persistent_node_and_waits_for_none() {
 async fn a_persistent_node_leads_nothing() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
-    let ghost = "/election/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-latch-0000000000";
-    leave_persistent(&server_fixture.rival, ghost, "ghost").await;
+    let copied = "/election/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-latch-0000000000";
+    leave_persistent(&server_fixture.rival, copied, "copied").await;
     let election = Election::new(&manager, "/election", "a").unwrap();
     let observer = Election::new(&server_fixture.rival, "/election", "observer").unwrap();
     let mut leaders = observer.observe().await.unwrap();
@@ -115,8 +115,8 @@ async fn a_persistent_node_leads_nothing() {
     // It waits: other libraries, too, wait behind the node.
     assert_eq!((campaign.is_finished(), leaders.leader()), (false, None));
     let seen = observer.inspect().await.unwrap().to_string();
-    assert!(seen.contains("(belongs to no session) ghost"), "{seen}");
-    assert!(server_fixture.rival.znodes().delete(ghost).await.unwrap());
+    assert!(seen.contains("(belongs to no session) copied"), "{seen}");
+    assert!(server_fixture.rival.znodes().delete(copied).await.unwrap());
     let leadership = within("the leadership", campaign).await.unwrap().unwrap().unwrap();
     let leader = within("the leader", leaders.changed()).await.unwrap().unwrap().unwrap();
     assert_eq!((leader.id(), leader.fencing_token()), ("a", leadership.fencing_token()));

@@ -155,7 +155,7 @@ async fn without_directories(
 ) -> Result<Listed, Error> {
     let asked = listed.children.iter().filter(|child| may_be_a_directory(child));
     let asked: Vec<ZnodePath> = asked.filter_map(|child| listed.path.child(child).ok()).collect();
-    for Found { path, stat, .. } in stats(manager, &asked, unread).await? {
+    for ReadNode { path, stat, .. } in stats(manager, &asked, unread).await? {
         if stat.is_directory() {
             listed.children.retain(|child| child != path.name());
             if stat.children > 0 {
@@ -167,14 +167,14 @@ async fn without_directories(
 }
 
 /// A node that exists.
-struct Found {
+struct ReadNode {
     path: ZnodePath,
     stat: Stat,
     /// An instance of a service that is persistent on purpose.
     is_permanent: bool,
 }
 
-impl Found {
+impl ReadNode {
     /// Whether the node counts to the limit of a survey. Empty directories do not: locks that are free have left
     /// them.
     fn counts(&self) -> bool {
@@ -187,14 +187,14 @@ async fn stats(
     manager: &ConnectionManager,
     paths: &[ZnodePath],
     unread: &mut Vec<ZnodePath>,
-) -> Result<Vec<Found>, Error> {
+) -> Result<Vec<ReadNode>, Error> {
     let znodes = manager.znodes();
     let mut found = Vec::new();
     for batch in paths.chunks(BATCH) {
         let read = join_all(batch.iter().map(|path| znodes.read(path))).await;
         for (node, path) in read.into_iter().zip(batch) {
             if let Some(Some((data, stat))) = readable(node, path, unread)? {
-                found.push(Found { path: path.clone(), stat, is_permanent: is_permanent(&data) });
+                found.push(ReadNode { path: path.clone(), stat, is_permanent: is_permanent(&data) });
             }
         }
     }
@@ -208,9 +208,9 @@ fn is_permanent(data: &[u8]) -> bool {
 }
 
 /// The nodes to search, and the group that the ephemeral ones are.
-fn sort(listed: &Listed, nodes: Vec<Found>) -> (Vec<ZnodePath>, Option<SurveyGroup>) {
+fn sort(listed: &Listed, nodes: Vec<ReadNode>) -> (Vec<ZnodePath>, Option<SurveyGroup>) {
     let (mut members, mut unowned, mut directories) = (Vec::new(), Vec::new(), Vec::new());
-    for Found { path, stat, is_permanent } in nodes {
+    for ReadNode { path, stat, is_permanent } in nodes {
         match stat.ephemeral_owner {
             0 if stat.children > 0 => directories.push(path),
             // The node that opens a double barrier is persistent on purpose.

@@ -49,8 +49,8 @@ struct Process {
     applied: BTreeSet<u64>,
     /// The calls whose own write was refused.
     refused: BTreeSet<u64>,
-    /// The calls whose fate the engine has told.
-    told: BTreeSet<u64>,
+    /// The calls whose fate the engine knows.
+    decided: BTreeSet<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -146,9 +146,9 @@ impl World {
             let session = server.session();
             let mut engine = Engine::new(policy, (*data).into());
             engine.handle(Event::SessionOpened { session, earlier: Vec::new() });
-            let (applied, refused, told) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+            let (applied, refused, decided) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
             let (earlier, has_event, is_watched, seen) = (Vec::new(), false, false, 0);
-            Process { engine, session, earlier, has_event, is_watched, seen, applied, refused, told }
+            Process { engine, session, earlier, has_event, is_watched, seen, applied, refused, decided }
         });
         Self { server, processes }
     }
@@ -200,7 +200,7 @@ impl World {
                 match fate {
                     Fate::Refused if request == Request::Write => {
                         // What another process wrote cannot be replaced: that is the fate of no call.
-                        process.refused.extend(number.filter(|of| !process.told.contains(of)));
+                        process.refused.extend(number.filter(|of| !process.decided.contains(of)));
                         Event::Refused(request, Refusal::QuotaExceeded)
                     }
                     Fate::Answered | Fate::Refused => self.server.apply(&write, &own),
@@ -235,20 +235,20 @@ impl World {
         }
     }
 
-    /// Each call is told one fate: that of its own write, or of a later call that superseded it.
+    /// Each call has one fate: that of its own write, or of a later call that superseded it.
     fn check_fates(&mut self) {
         self.note_applied();
         for process in &mut self.processes {
             for (number, _) in process.engine.wishes_mut().take_refused() {
-                if number > 0 && !process.told.contains(&number) {
+                if number > 0 && !process.decided.contains(&number) {
                     assert!(process.refused.contains(&number), "call {number} was not refused");
-                    process.told.insert(number);
+                    process.decided.insert(number);
                 }
             }
             for number in 1..=process.engine.wishes().applied() {
                 let by_other = process.applied.range(number..).next().is_some();
-                assert!(process.told.contains(&number) || by_other, "call {number} was not applied");
-                process.told.insert(number);
+                assert!(process.decided.contains(&number) || by_other, "call {number} was not applied");
+                process.decided.insert(number);
             }
         }
     }
@@ -367,8 +367,8 @@ proptest! {
         prop_assert_eq!(ours.status(), Status::Registered { czxid: node.czxid });
         prop_assert_eq!(&node.data, &ours.wishes().data().to_vec());
         prop_assert!(ours.wishes().is_stored());
-        let told = &world.processes[owner].told;
-        prop_assert!((1..=ours.wishes().last_number()).all(|number| told.contains(&number)), "{:?}", told);
+        let decided = &world.processes[owner].decided;
+        prop_assert!((1..=ours.wishes().last_number()).all(|number| decided.contains(&number)), "{:?}", decided);
         prop_assert_eq!(theirs.status(), Status::Conflict { owner: node.owner });
         prop_assert_eq!((ours.next(), theirs.next()), (Step::Wait, Step::Wait));
     }

@@ -135,12 +135,12 @@ mod tests {
 
     #[test]
     fn a_listed_node_that_is_no_member_neither_counts_nor_is_named() {
-        let all = members(&["ghost", "b", "a"]);
+        let all = members(&["copy", "b", "a"]);
         let decide = |count, of: &[(&str, i64)]| enter(count, "a", 5, &all, None, Some(&ages(of)));
         assert_eq!(decide(3, &[("a", 5), ("b", 6)]), Enter::Wait { missing: 1 });
         let open = Enter::Open { members: members(&["a", "b"]), replaces: None };
         assert_eq!(decide(2, &[("a", 5), ("b", 6)]), open);
-        // A ghost that is older than the last opening does not keep that round open.
+        // A copied node that is older than the last opening does not keep that round open.
         let ready = Some(Ready { zxid: 3, version: 4 });
         let open = Enter::Open { members: members(&["a", "b"]), replaces: Some(4) };
         assert_eq!(enter(2, "a", 5, &all, ready, Some(&ages(&[("a", 5), ("b", 6)]))), open);
