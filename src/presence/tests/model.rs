@@ -368,7 +368,8 @@ proptest! {
         prop_assert_eq!(&node.data, &ours.wishes().data().to_vec());
         prop_assert!(ours.wishes().is_stored());
         let decided = &world.processes[owner].decided;
-        prop_assert!((1..=ours.wishes().last_number()).all(|number| decided.contains(&number)), "{:?}", decided);
+        let mut calls = 1..=ours.wishes().last_number();
+        prop_assert!(calls.all(|number| decided.contains(&number)), "{:?}", decided);
         prop_assert_eq!(theirs.status(), Status::Conflict { owner: node.owner });
         prop_assert_eq!((ours.next(), theirs.next()), (Step::Wait, Step::Wait));
     }
