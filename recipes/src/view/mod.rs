@@ -148,7 +148,7 @@ impl<S, T> View<S, T> {
 
     /// Waits until the view has everything up to a transaction that this process knows to be committed, and
     /// returns a snapshot that has it. `point` is a zxid, such as that of a
-    /// [`Stat`](lockkeeper_core::Stat), or the [fencing token](lockkeeper_core::FencingToken) of a hold:
+    /// [`Stat`], or the [fencing token](lockkeeper_core::FencingToken) of a hold:
     /// then the view has everything that was committed before the lock was granted.
     ///
     /// It sends nothing if a [`NodeView`] shows this zxid or a later one already. Otherwise it is as

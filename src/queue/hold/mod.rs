@@ -81,7 +81,7 @@ impl Hold {
     }
 
     /// From now on a loss of this hold is logged at debug only, and not counted in
-    /// [`LOST_TOTAL`](crate::metrics::LOST_TOTAL), until [`report_loss`](Self::report_loss).
+    /// `lockkeeper_lost_total`, until [`report_loss`](Self::report_loss).
     ///
     /// For recipe authors: while a hold is a step of an acquire, such as the turn to take permits, it
     /// protects no work, and the acquire queues again after its loss. So nobody has to look.
