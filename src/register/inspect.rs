@@ -54,7 +54,8 @@ impl RegisterInfo {
     }
 
     /// The clients that write the node, in the order of their first writes. Each has a writer node from its
-    /// first write until its register is dropped or its session ends. Clients of other libraries have none.
+    /// first write until its register is dropped or its session ends; the write that creates the node leaves
+    /// none. Clients of other libraries have none.
     #[must_use]
     pub fn writers(&self) -> &[WriterInfo] {
         &self.writers
