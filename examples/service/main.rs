@@ -102,8 +102,11 @@ async fn run(options: Options) -> Result<u32, Failure> {
         None => Some(TestServer::start().await?),
     };
     let servers = options.connect.clone().or_else(|| embedded.as_ref().map(TestServer::connect_string));
+    let session_timeout = Duration::from_secs(options.session_timeout);
     let manager = ConnectionManager::builder(&servers.unwrap_or_default())
-        .session_timeout(Duration::from_secs(options.session_timeout))
+        .session_timeout(session_timeout)
+        // The servers' `tickTime`: three seconds where it is not configured. They grant at least two ticks.
+        .tick_time(Duration::from_secs(3).min(session_timeout / 2))
         .connect()
         .await?;
 

@@ -234,8 +234,8 @@ impl Task {
         }
     }
 
-    /// The pause behind a request that changes the node and has no answer. It grows: the servers may close the
-    /// connection at each such request, as they do above their `jute.maxbuffer`, and other calls need it.
+    /// The pause behind a request that changes the node and has no answer. It grows: the servers may close
+    /// the connection at each such request, as they do above their `jute.maxbuffer`, and other calls need it.
     fn pause_unanswered(&mut self, session: &Session, error: &WireError) -> Duration {
         let (count, pauses) = self.unanswered.get_or_insert_with(|| (0, session.settings().retry.start()));
         *count += 1;

@@ -32,7 +32,7 @@ impl Ticket {
         let session = self.queue.manager().session_for_acquire(deadline, directory.as_str()).await?;
         session.mark_used();
         self.unresolved_creates.retain(|(of, _)| of.epoch() == session.epoch());
-        let (mut directories_made, mut lost_creates) = (0, LostCreates::new(&session));
+        let (mut directories_made, mut lost_creates) = (0, LostCreates::default());
         loop {
             let connection = session.connection();
             let send = || CreateGuard::send(&session, &directory, self.queue.label(), self.queue.data());

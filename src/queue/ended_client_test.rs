@@ -45,7 +45,7 @@ async fn a_hold_is_lost_and_a_session_opened_anew_when_the_clients_task_has_ende
     let first = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let backend = Arc::new(OnAnotherRuntime { backend, first: Mutex::new(Some(first)) });
     let builder =
-        ConnectionManager::builder(&server.connect_string()).session_timeout(Duration::from_secs(4));
+        ConnectionManager::builder(&server.connect_string()).session_timeout(Duration::from_secs(6));
     let over: Arc<dyn Backend> = Arc::clone(&backend) as _;
     let manager = builder.connect_over(over, Arc::new(ThisMachine)).await.unwrap();
     let queue = LockQueue::new(&manager, "/lock", Label::LOCK, Rule::MUTEX).unwrap();

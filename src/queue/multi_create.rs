@@ -43,7 +43,7 @@ impl MultiQueue {
         }
         let directories: Vec<String> =
             self.queues.iter().map(|queue| queue.full_directory().to_string()).collect();
-        let (mut directories_made, mut lost_creates) = (0, LostCreates::new(&session));
+        let (mut directories_made, mut lost_creates) = (0, LostCreates::default());
         loop {
             let connection = session.connection();
             let (mut creates_in_flight, creates): (Vec<CreateGuard>, Vec<WriteOp>) = self

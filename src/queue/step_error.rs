@@ -3,7 +3,6 @@
 use crate::error::{Error, LossReason, Phase};
 use crate::manager::ConnectionManager;
 use crate::session::Stop;
-use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
 
@@ -15,22 +14,18 @@ pub(super) enum StepError {
     Fail(Error),
 }
 
-/// The restarts of one call.
-///
-/// Each has its own cause: a session ended, or a node was deleted. If one follows the other at once, the
-/// cause is the same, and the servers are asked again after a pause only.
+/// The restarts of one call. The first is at once: a session ended, or a node was deleted. Each further one
+/// follows after a pause, as the cause may be one that stays.
 #[derive(Default)]
 pub(super) struct Restarts {
-    last: Option<BootInstant>,
+    has_restarted: bool,
 }
 
 impl Restarts {
     pub(super) async fn pace(&mut self, manager: &ConnectionManager) {
-        let pause = fractions::retry_pause(manager.session_timeout());
-        if self.last.is_some_and(|last| manager.now().since(last) < pause) {
-            tokio::time::sleep(pause).await;
+        if std::mem::replace(&mut self.has_restarted, true) {
+            tokio::time::sleep(fractions::retry_pause(manager.session_timeout())).await;
         }
-        self.last = Some(manager.now());
     }
 }
 

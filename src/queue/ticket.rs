@@ -159,10 +159,11 @@ impl Ticket {
                         directory = %self.queue.full_directory(),
                         "the position in the queue is lost; starting over"
                     );
-                    Box::pin(self.start_over(&mut restarts)).await;
                 }
                 Err(StepError::Fail(error)) => return Err(error),
             }
+            // Behind the match, whose result would otherwise take space in every task that waits.
+            Box::pin(self.start_over(&mut restarts)).await;
         }
     }
 
@@ -216,9 +217,10 @@ impl Ticket {
             };
             match tried {
                 Ok(held) => return Ok(held),
-                Err(StepError::Restart) => self.start_over(&mut restarts).await,
+                Err(StepError::Restart) => {}
                 Err(StepError::Fail(error)) => return Err(error),
             }
+            self.start_over(&mut restarts).await;
         }
     }
 

@@ -288,6 +288,7 @@ async fn clean_unresolved(
     // would block all contenders as long as this session lives.
     for (search, timeouts) in SEARCH_PAUSES.into_iter().enumerate() {
         if search == SEARCHES_PENDING {
+            session.node_bytes().create_left_nothing(directory, create_id);
             pending = None;
         }
         tokio::select! {

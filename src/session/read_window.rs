@@ -71,16 +71,16 @@ impl ReadWindow {
 
     /// Room for one request, of `max` reads at most. `None` if there is none.
     ///
-    /// The request is as large as it should be, or is not sent: requests as large as the room that each answer
-    /// leaves would become many.
+    /// The request is as large as it should be, or is not sent: requests as large as the room that each
+    /// answer leaves would become many.
     pub(crate) fn try_reserve(&self, max: usize) -> Option<ReadRoom> {
         let (reads, cost) = self.request(max);
         let room = Arc::clone(&self.room).try_acquire_many_owned(cost).ok()?;
         Some(self.room_for(reads, room))
     }
 
-    /// Waits for room for one request, of `max` reads at most, in the order of the calls. One request has room
-    /// if nothing is in flight.
+    /// Waits for room for one request, of `max` reads at most, in the order of the calls. One request has
+    /// room if nothing is in flight.
     pub(crate) async fn reserve(&self, max: usize) -> ReadRoom {
         loop {
             let (reads, cost) = self.request(max);

@@ -119,7 +119,10 @@ async fn the_session_of_the_command_stays_alive_while_a_person_thinks() {
     let path = "/look/think/a";
     let guard = Mutex::new(&fixture.manager, path).unwrap().acquire().await.unwrap();
     let transcript = fixture.embedded.as_ref().unwrap().transcript();
-    let mut terminal = Terminal::start(&fixture, &["release", path, "--force", "--session-timeout", "4s"]);
+    let mut terminal = Terminal::start(
+        &fixture,
+        &["release", path, "--force", "--session-timeout", "4s", "--tick-time", "1s"],
+    );
     terminal.shows(&["type yes to continue:"]).await;
     let passed = transcript.passed();
     let lists = |subject| subject == Subject::Request(Op::GetChildren);

@@ -175,8 +175,8 @@ struct ReadNode {
 }
 
 impl ReadNode {
-    /// Whether the node counts to the limit of a survey. Empty directories do not: locks that are free have left
-    /// them.
+    /// Whether the node counts to the limit of a survey. Empty directories do not: locks that are free have
+    /// left them.
     fn counts(&self) -> bool {
         self.stat.children > 0 || self.stat.ephemeral_owner != 0
     }

@@ -67,7 +67,8 @@ impl Rendezvous {
         let session = node.session().clone();
         // From here on a missing node is no loss.
         drop(registration);
-        let (mut is_in_doubt, mut again) = (false, 0_u32);
+        let mut is_in_doubt = false;
+        let mut again = 0_u32;
         loop {
             let deleted = self.delete_once(&session, &node_guard, ready, &mut is_in_doubt, deadline).await;
             let error = match deleted {

@@ -75,7 +75,7 @@ impl Rendezvous {
     ) -> Result<EnteringMember, StepError> {
         let (session, path) = (session.clone(), path.to_owned());
         let mut creates = MemberCreates { session, path, is_open: false, in_doubt: 0 };
-        let mut lost_creates = LostCreates::new(&creates.session);
+        let mut lost_creates = LostCreates::default();
         loop {
             if let Some((stat, origin)) = self.try_create(&mut creates, &mut lost_creates, deadline).await? {
                 let node_guard = NodeGuard::of(&creates.session, creates.path.clone());

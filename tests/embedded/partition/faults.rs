@@ -80,6 +80,10 @@ async fn case(op: Op, strike: Strike, is_of_views: bool) -> u64 {
             panic!("{error}: {:?}", board.owners());
         });
         server_fixture.server.drop_connections();
+        if op == Op::Multi && !is_of_views {
+            // The lease of what it holds is confirmed over the new connection.
+            within(&what, armed.hit()).await.unwrap();
+        }
         // After too long a time, it has dropped its guards but for those on the board.
         let _ = actor.end().await;
         board.drop_guards_of("actor");

@@ -225,6 +225,10 @@ where
     let (mut tasks, mut slots) = (JoinSet::new(), Vec::new());
     for language in [Language::Java, Language::Rust] {
         let slot = Arc::new(PeerSlot::start(language, &servers, SESSION, KILLS).await?);
+        if language == Language::Java {
+            // Curator's class creates the node with the first value, so that each change is a write.
+            slot.peer().0.ask(&class.question()).await?;
+        }
         for number in 0..THREADS {
             let (slot, history) = (Arc::clone(&slot), Arc::clone(&history));
             let rng = StdRng::seed_from_u64(seed ^ tasks.len() as u64);
