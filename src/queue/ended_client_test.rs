@@ -15,6 +15,9 @@ use crate::time::deadline::Deadline;
 use crate::wire::{Backend, Reply, Wire, WireError, ZooKeeper};
 use crate::znode::name::Label;
 
+/// The server ends the first session after it.
+const SESSION: Duration = Duration::from_secs(4);
+
 /// Opens its first session on a runtime of its own, which runs the client's task of that session.
 #[derive(Debug)]
 struct OnAnotherRuntime {
@@ -41,11 +44,12 @@ impl Backend for OnAnotherRuntime {
 async fn a_hold_is_lost_and_a_session_opened_anew_when_the_clients_task_has_ended() {
     let server = TestServer::start().await.unwrap();
     let servers = server.connect_string().parse().unwrap();
-    let backend = ZooKeeper::new(&servers, Duration::from_secs(4), &[], &Acl::default(), None, None).unwrap();
+    let backend = ZooKeeper::new(&servers, SESSION, &[], &Acl::default(), None, None).unwrap();
     let first = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let backend = Arc::new(OnAnotherRuntime { backend, first: Mutex::new(Some(first)) });
-    let builder =
-        ConnectionManager::builder(&server.connect_string()).session_timeout(Duration::from_secs(6));
+    let builder = ConnectionManager::builder(&server.connect_string())
+        .session_timeout(SESSION)
+        .tick_time(Duration::from_secs(1));
     let over: Arc<dyn Backend> = Arc::clone(&backend) as _;
     let manager = builder.connect_over(over, Arc::new(ThisMachine)).await.unwrap();
     let queue = LockQueue::new(&manager, "/lock", Label::LOCK, Rule::MUTEX).unwrap();
