@@ -91,7 +91,9 @@ async fn a_server_that_closes_the_connection_on_containers_gets_few_of_them() {
         async move { drop(mutex.acquire().await.unwrap().release().await) }
     });
     within("all locks", join_all(locks)).await.unwrap();
-    assert!(reconnects(&transcript, 0) <= CONNECTS_MAX, "{}", reconnects(&transcript, 0));
+    // It does not know the list of a session's nodes either, which may be the oldest request of a connection:
+    // each kind has a verdict of its own.
+    assert!(reconnects(&transcript, 0) < 2 * CONNECTS_MAX, "{}", reconnects(&transcript, 0));
     // The next session of the manager knows it.
     let asked = count(&transcript, &[Op::CreateContainer]);
     let later = Mutex::new(&actor, "/locks/later").unwrap();
