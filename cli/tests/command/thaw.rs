@@ -114,7 +114,8 @@ fn up() -> f64 {
 #[tokio::test]
 async fn after_a_freeze_beyond_the_lease_nothing_of_the_program_runs_once_the_command_or_supervisor_does() {
     let server = TestServer::start().await.unwrap();
-    let fixture = Fixture::at(&server.connect_string()).brief();
+    // Long enough for a busy machine to stop all processes of a command before its lease is over.
+    let fixture = Fixture { session_timeout: "10s", ..Fixture::at(&server.connect_string()) };
     let manager = ConnectionManager::connect(&fixture.servers).await.unwrap();
     let cases: Vec<_> = ["term", "kill", "kill -s CONT -- -$LOCKKEEPER_GROUP"]
         .into_iter()
