@@ -196,7 +196,7 @@ mod tests {
         assert!(first.poll(&mut one).is_pending() && second.poll(&mut other).is_pending());
         assert_eq!(shared.now(), None);
         sender.send(7).unwrap();
-        assert_eq!((first.wake_ups(), second.wake_ups()), (1, 1), "whoever polled last");
+        assert_eq!((first.wake_ups(), second.wake_ups()), (1, 1), "both tasks are woken");
         assert_eq!(shared.now(), Some(7));
         assert_eq!((first.poll(&mut one), second.poll(&mut other)), (Poll::Ready(7), Poll::Ready(7)));
     }

@@ -2,7 +2,7 @@
 
 use crate::output::is_printable;
 
-/// A command line of a POSIX shell that runs exactly these words, whoever chose them.
+/// A command line of a POSIX shell that runs exactly these words, whatever is in them.
 pub(crate) fn command(words: &[&str]) -> String {
     words.iter().map(|text| word(text)).collect::<Vec<_>>().join(" ")
 }

@@ -52,7 +52,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State) -> bool {
     is_whole
 }
 
-/// What y would do, and to whom.
+/// The action of the key y, with its lock and holders.
 fn question(act: Act, path: &str, chosen: &[ContenderInfo]) -> (&'static str, String) {
     let (title, text) = match act {
         Act::Ask => ("ask to release?", request(path, chosen)),
