@@ -8,7 +8,8 @@ use zookeeper_client as client;
 use crate::config::acl::Permissions;
 use crate::error::{LossReason, Refusal};
 use crate::wire::{
-    ChangedPaths, CreateMode, Created, Link, MultiError, Stat, Watch, WatchEvent, WireError, WriteResult,
+    ChangedPaths, CreateMode, Created, Link, MultiError, Stat, Watch, WatchEvent, WireError, WriteOp,
+    WriteResult,
 };
 
 pub(super) fn client_mode(mode: CreateMode) -> client::CreateMode {
@@ -93,16 +94,47 @@ pub(super) fn watch_event(event: client::WatchedEvent) -> WatchEvent {
     }
 }
 
-pub(super) fn write_result(result: client::MultiWriteResult) -> WriteResult {
-    match result {
-        client::MultiWriteResult::Create { path, stat } => {
+/// The results of a transaction of these operations. An answer that does not fit them is false, so the
+/// transaction has none.
+pub(super) fn write_results(
+    operations: &[WriteOp],
+    results: Vec<client::MultiWriteResult>,
+) -> Result<Vec<WriteResult>, WireError> {
+    if results.len() != operations.len() {
+        return Err(WireError::Broken(format!("{} results of {} writes", results.len(), operations.len())));
+    }
+    operations.iter().zip(results).map(|(operation, result)| write_result(operation, result)).collect()
+}
+
+fn write_result(operation: &WriteOp, result: client::MultiWriteResult) -> Result<WriteResult, WireError> {
+    match (operation, result) {
+        (WriteOp::Create { path: asked, mode, .. }, client::MultiWriteResult::Create { path, stat })
+            if is_created_as(asked, *mode, &path) =>
+        {
             // Before 3.8.2 the server sends no stat here, and the bytes in its place may read as any stat
             // (ZOOKEEPER-4026).
             let stat = (!stat.is_invalid() && stat.czxid > 0).then(|| our_stat(&stat));
-            WriteResult::Created(Created { path, stat })
+            Ok(WriteResult::Created(Created { path, stat }))
         }
-        client::MultiWriteResult::SetData { stat } => WriteResult::Written(our_stat(&stat)),
-        _ => WriteResult::Done,
+        (WriteOp::SetData { .. }, client::MultiWriteResult::SetData { stat }) => {
+            Ok(WriteResult::Written(our_stat(&stat)))
+        }
+        (WriteOp::Check { .. }, client::MultiWriteResult::Check)
+        | (WriteOp::Delete { .. }, client::MultiWriteResult::Delete) => Ok(WriteResult::Done),
+        (_, other) => Err(WireError::Broken(format!("a false answer to a transaction: {other:?}"))),
+    }
+}
+
+/// Whether a create of the path `asked` may have created `path`: the server appends a number to the path of a
+/// sequential node, and nothing to that of another one.
+fn is_created_as(asked: &str, mode: CreateMode, path: &str) -> bool {
+    let Some(appended) = path.strip_prefix(asked) else { return false };
+    match mode {
+        CreateMode::PersistentSequential | CreateMode::EphemeralSequential => {
+            // Ten digits; a sign before them once the counter has passed its range.
+            appended.len() >= 10 && appended.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit())
+        }
+        CreateMode::Persistent | CreateMode::Ephemeral | CreateMode::Container => appended.is_empty(),
     }
 }
 
@@ -166,6 +198,28 @@ fn is_definite(code: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_that_does_not_fit_the_transaction_is_none() {
+        let stat = client::Stat::default();
+        let created = |path: &str| vec![client::MultiWriteResult::Create { path: path.to_owned(), stat }];
+        let create = |mode| vec![WriteOp::Create { path: "/d/n-".to_owned(), data: Vec::new(), mode }];
+        let (numbered, plain) = (create(CreateMode::EphemeralSequential), create(CreateMode::Ephemeral));
+        for path in ["/d/n-0000000007", "/d/n--000000001", "/d/n-10000000000"] {
+            assert!(write_results(&numbered, created(path)).is_ok(), "{path}");
+        }
+        for path in ["/e/n-0000000007", "/d/n-", "/d/n-000000007", "/d/n-00000x0007", "/d/n-0000000007/c", ""]
+        {
+            assert!(write_results(&numbered, created(path)).is_err(), "{path}");
+        }
+        assert!(write_results(&plain, created("/d/n-")).is_ok());
+        assert!(write_results(&plain, created("/d/n-0000000007")).is_err());
+        let delete = [WriteOp::Delete { path: "/d".to_owned(), version: None }];
+        assert!(write_results(&delete, vec![client::MultiWriteResult::Delete]).is_ok());
+        for results in [Vec::new(), vec![client::MultiWriteResult::Check], created("/d")] {
+            assert!(write_results(&delete, results).is_err());
+        }
+    }
 
     #[test]
     fn only_a_code_about_the_request_says_that_nothing_was_applied() {

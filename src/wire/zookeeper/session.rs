@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use zookeeper_client as client;
 
 use super::convert::{
-    changed_paths, client_mode, link, multi_error, our_stat, our_watch, wire_error, write_result,
+    changed_paths, client_mode, link, multi_error, our_stat, our_watch, wire_error, write_results,
 };
 use super::link_watch::LinkWatch;
 use crate::config::connect_string::Endpoint;
@@ -246,7 +246,7 @@ impl Wire for ZooKeeperSession {
                 .map_err(|error| MultiError::Request(wire_error(error)))?;
             }
             let results = writer.commit().await.map_err(multi_error)?;
-            Ok(results.into_iter().map(write_result).collect())
+            write_results(&operations, results).map_err(MultiError::Request)
         };
         self.in_flight.send(commit, || Err(MultiError::Request(abandoned())))
     }
