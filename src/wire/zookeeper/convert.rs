@@ -201,7 +201,19 @@ mod tests {
 
     #[test]
     fn an_answer_that_does_not_fit_the_transaction_is_none() {
-        let stat = client::Stat::default();
+        let stat = client::Stat {
+            czxid: 7,
+            mzxid: 7,
+            pzxid: 7,
+            ctime: 0,
+            mtime: 0,
+            version: 0,
+            cversion: 0,
+            aversion: 0,
+            ephemeral_owner: 0,
+            data_length: 0,
+            num_children: 0,
+        };
         let created = |path: &str| vec![client::MultiWriteResult::Create { path: path.to_owned(), stat }];
         let create = |mode| vec![WriteOp::Create { path: "/d/n-".to_owned(), data: Vec::new(), mode }];
         let (numbered, plain) = (create(CreateMode::EphemeralSequential), create(CreateMode::Ephemeral));
