@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::blocking::{Blocking, ConnectionManager, ReentrantMutex};
-use lockkeeper::{ANY_VERSION, Counter, CreateMode, Error, ZnodePath};
+use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::{Counter, Error, ZnodePath};
 use lockkeeper_examples::fixture::{
     Common, Connection, Failure, GRACE, InterruptFlag, Server, Verdict, block_on, sweep,
 };

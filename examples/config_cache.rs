@@ -13,7 +13,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{ANY_VERSION, Error, RwLock};
+use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::{Error, RwLock};
 use lockkeeper_examples::fixture::{
     Common, Example, Failure, Fixture, Verdict, Worker, patiently, patiently_once, play,
 };

@@ -13,7 +13,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{ANY_VERSION, Error, IdBlocks, Mutex, Refusal};
+use lockkeeper::error::Refusal;
+use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::{Error, IdBlocks, Mutex};
 use lockkeeper_examples::fixture::{
     Common, Engine, EngineOptions, Example, Failure, Fixture, Verdict, Worker, patiently, patiently_once,
     play,

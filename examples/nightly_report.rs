@@ -15,7 +15,8 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::{Parser, value_parser};
-use lockkeeper::{Error, Missed, Schedule};
+use lockkeeper::schedule::Missed;
+use lockkeeper::{Error, Schedule};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 

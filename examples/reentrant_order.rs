@@ -11,7 +11,8 @@
 use std::process::ExitCode;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{Error, Hold, Mutex, Owner, ReentrantMutex, WouldDeadlock};
+use lockkeeper::error::WouldDeadlock;
+use lockkeeper::{Error, Hold, Mutex, Owner, ReentrantMutex};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 

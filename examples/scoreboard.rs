@@ -16,7 +16,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{ANY_VERSION, ChildrenView, Counter, CreateMode, Error, Refusal};
+use lockkeeper::error::Refusal;
+use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::{ChildrenView, Counter, Error};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -181,7 +183,7 @@ impl Example for Scoreboard {
         let board = ChildrenView::with_decoder(
             fixture.manager(),
             fixture.path(SCORES)?,
-            lockkeeper::ViewBounds::default(),
+            lockkeeper::view::ViewBounds::default(),
             decode,
         )?;
         board.ready().await?;

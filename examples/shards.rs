@@ -16,7 +16,9 @@ use std::time::Duration;
 use clap::{Parser, value_parser};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use lockkeeper::{ANY_VERSION, AssignedItem, BootInstant, Error, Partition, ReleaseReason};
+use lockkeeper::partition::{AssignedItem, ReleaseReason};
+use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::{BootInstant, Error, Partition};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 

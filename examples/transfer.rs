@@ -12,7 +12,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::{ANY_VERSION, ConnectionManager, Error, LockGuard, MultiLock, Mutex, ZnodePath};
+use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::{ConnectionManager, Error, LockGuard, MultiLock, Mutex, ZnodePath};
 use lockkeeper_examples::fixture::{
     Common, Example, Failure, Fixture, Verdict, Worker, patiently, patiently_once, play,
 };

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, ConnectionManagerBuilder, ConnectionPool};
+use lockkeeper::config::ConnectionManagerBuilder;
+use lockkeeper::{ConnectionManager, ConnectionPool};
 
 use crate::Outcome;
 use crate::arguments::Arguments;

@@ -4,7 +4,8 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
-use lockkeeper::{ConnectionManager, ContenderInfo, Inspection, Revoker, Role};
+use lockkeeper::inspect::{ContenderInfo, Role};
+use lockkeeper::{ConnectionManager, Inspection, Revoker};
 
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};

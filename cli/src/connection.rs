@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use lockkeeper::{Acl, ConnectionManager, ConnectionManagerBuilder, Error};
+use lockkeeper::config::{Acl, ConnectionManagerBuilder};
+use lockkeeper::{ConnectionManager, Error};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
@@ -245,7 +246,7 @@ impl ConnectionOptions {
         if let (None, None, None) = (&self.tls_ca, &self.tls_cert, &self.tls_key) {
             return Ok(builder);
         }
-        let mut tls = lockkeeper::Tls::new();
+        let mut tls = lockkeeper::config::Tls::new();
         if let Some(authority) = &self.tls_ca {
             tls = tls.authority(&read_text(authority)?);
         }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
-use lockkeeper::{Certainty, ConnectionManager, Deadlock, Deadlocks, Error, Survey, WaitEdge, ZnodePath};
+use lockkeeper::inspect::{Certainty, Deadlock, Deadlocks, Survey, WaitEdge};
+use lockkeeper::{ConnectionManager, Error, ZnodePath};
 use serde::Serialize;
 
 use crate::connection::ConnectionOptions;

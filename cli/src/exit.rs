@@ -4,7 +4,8 @@ use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::process::ExitCode;
 
-use lockkeeper::{ConnectError, Error, ErrorKind, Phase, Refusal};
+use lockkeeper::Error;
+use lockkeeper::error::{ConnectError, ErrorKind, Phase, Refusal};
 
 /// The number of the signal that a write to a closed pipe means.
 const SIGPIPE: i32 = 13;
@@ -144,7 +145,7 @@ fn is_unavailable(refusal: Refusal) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use lockkeeper::{ConfigError, Operation};
+    use lockkeeper::error::{ConfigError, Operation};
 
     use super::*;
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::{SelectAll, select_all};
-use lockkeeper::{ConnectionManager, Error, TreeView, ViewChanges, ZnodePath};
+use lockkeeper::view::ViewChanges;
+use lockkeeper::{ConnectionManager, Error, TreeView, ZnodePath};
 
 /// The pause before the next look at a path whose contender the connection's server does not know yet.
 const BEHIND: Duration = Duration::from_millis(100);

@@ -1,6 +1,7 @@
 //! What a survey did not see: a verdict that rests on it says so on its own line.
 
-use lockkeeper::{Inspection, Survey};
+use lockkeeper::Inspection;
+use lockkeeper::inspect::Survey;
 
 use crate::output::printable;
 

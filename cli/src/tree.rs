@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use lockkeeper::{Inspection, Survey, SurveyGroup};
+use lockkeeper::Inspection;
+use lockkeeper::inspect::{Survey, SurveyGroup};
 
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
@@ -95,7 +96,8 @@ fn lock_row(lock: &Inspection) -> [String; 4] {
 }
 
 fn group_row(group: &SurveyGroup) -> [String; 4] {
-    let names: Vec<&str> = group.members().iter().take(3).map(lockkeeper::SurveyMember::name).collect();
+    let names: Vec<&str> =
+        group.members().iter().take(3).map(lockkeeper::inspect::SurveyMember::name).collect();
     let dots = if group.members().len() > names.len() { ", …" } else { "" };
     let names = format!("{}{dots}", names.join(", "));
     ["group".to_owned(), printable(&names), String::new(), format!("{} members", group.members().len())]

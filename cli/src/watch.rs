@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
-use lockkeeper::{ContenderInfo, Inspection, Role};
+use lockkeeper::Inspection;
+use lockkeeper::inspect::{ContenderInfo, Role};
 use serde::Serialize;
 
 use crate::connection::ConnectionOptions;

@@ -1,12 +1,18 @@
 //! The auto traits users rely on: guards move between tasks, futures are spawned.
 
+use crate::election::LeaderWatch;
+use crate::mutex::MutexTicket;
+use crate::reentrant_mutex::ReentrantTicket;
+use crate::rw_lock::{ReadTicket, UpgradeError, WriteTicket};
+use crate::schedule::{ScheduleInspection, Slot};
+use crate::semaphore::{SemaphoreTicket, SharedLimit};
 use crate::{
     Admission, Barrier, ConnectionManager, Counter, DoubleBarrier, Election, Error, FencingToken, Hold,
-    IdBlocks, Inside, Inspection, LeaderWatch, Leadership, Lease, Lock, Mutex, MutexGuard, MutexTicket,
-    OnceCell, Owner, RateLimiter, ReadGuard, ReadTicket, ReentrantMutex, ReentrantMutexGuard,
-    ReentrantTicket, ReleaseError, Revoker, RwLock, Schedule, ScheduleInspection, Semaphore, SemaphoreTicket,
-    SharedCount, SharedLimit, Slot, Txn, TxnError, UpgradeError, WriteGuard, WriteTicket,
+    IdBlocks, Inside, Inspection, Leadership, Lease, Lock, Mutex, MutexGuard, OnceCell, Owner, RateLimiter,
+    ReadGuard, ReentrantMutex, ReentrantMutexGuard, ReleaseError, Revoker, RwLock, Schedule, Semaphore,
+    SharedCount, Txn, WriteGuard,
 };
+use lockkeeper_core::TxnError;
 
 fn shareable<T: Send + Sync + Unpin>() {}
 fn spawnable<T: Send + 'static>(_: impl Fn(&'static T) -> Box<dyn Send>) {}

@@ -27,10 +27,12 @@
 //!   them.
 //! * [`Barrier`]: others wait until it is removed. [`DoubleBarrier`]: members enter and leave together.
 //! * [`Inspection`]: the holders and the waiters of a lock, with their ages.
-//! * [`Survey`]: every lock, election and group below a root. [`Deadlocks`]: contenders of several processes
-//!   that wait for each other.
+//! * [`Survey`](inspect::Survey): every lock, election and group below a root.
+//!   [`Deadlocks`](inspect::Deadlocks): contenders of several processes that wait for each other.
 //! * [`Revoker`]: asks a holder to release, or removes a lock by force.
 //! * [`blocking`]: the same locks for programs without async, and one call for every other recipe.
+//! * [`error`], [`config`], [`inspect`], [`locks`], [`manager`], [`presence`], [`value`], [`view`],
+//!   [`znodes`], and the modules of single recipes: what a program names less often.
 //! * [`Guard`]: the methods of every guard. It tells whether the guard is valid and when it is lost, has the
 //!   [`FencingToken`], and commits writes only while its node exists ([`Txn`]).
 //!
@@ -63,84 +65,73 @@ pub mod blocking;
 #[cfg(test)]
 mod bounds_test;
 mod compare_and_set;
+pub mod config;
 mod counter;
 mod deadlock;
 #[cfg(feature = "discovery")]
-mod discovery;
+pub mod discovery;
 mod double_barrier;
-mod election;
+pub mod election;
+pub mod error;
 mod group;
 mod id_blocks;
+pub mod inspect;
 mod inspection;
 mod limits;
 mod lock;
+pub mod locks;
+pub mod manager;
 mod multi_lock;
 mod mutex;
 mod once_cell;
 mod owner;
-mod partition;
+pub mod partition;
+pub mod presence;
 mod rate_limiter;
 mod reentrant_mutex;
 mod registration;
 mod rw_lock;
-mod schedule;
+pub mod schedule;
 mod semaphore;
 mod shared_value;
 mod survey;
-mod view;
+pub mod value;
+pub mod view;
+pub mod znodes;
 
-pub use self::barrier::{Barrier, BarrierInspection};
-pub use self::compare_and_set::CompareAndSet;
-pub use self::counter::{Counter, CounterError, CounterNumber};
-pub use self::deadlock::{Certainty, Deadlock, Deadlocks, WaitEdge};
+pub use self::barrier::Barrier;
+pub use self::counter::Counter;
 #[cfg(feature = "discovery")]
-pub use self::discovery::{
-    Balancer, Discovery, DiscoveryInspection, FailurePolicy, Instance, InstanceInspection,
-    InstanceRegistration, InstanceState, NoPayload, ServiceInspection, ServiceType, ServiceView, Strategy,
-    UriSpec,
-};
-pub use self::double_barrier::{DoubleBarrier, DoubleBarrierInspection, Inside};
-pub use self::election::{CandidateState, CandidateWatch, Election, Leader, LeaderWatch, Leadership};
-pub use self::group::{
-    Group, GroupInspection, Member, MemberInspection, MemberLayout, MembersView, Membership,
-};
-pub use self::id_blocks::{IdBlocks, IdBlocksError};
-pub use self::inspection::Inspection;
-pub use self::lock::{Guard, Lock, LockGuard, QueueTicket, ReleaseErrors};
-pub use self::multi_lock::{MultiLock, MultiLockBuilder, MultiLockError};
-pub use self::mutex::{HandOffPolicy, Mutex, MutexGuard, MutexTicket};
-pub use self::once_cell::{InitError, OnceCell};
-pub use self::owner::{NoOwner, Owner, WouldDeadlock};
-pub use self::partition::{
-    AssignedItem, ItemHold, ItemsView, Partition, PartitionInspection, PartitionItem, PartitionMember,
-    PartitionShare, ReleaseReason,
-};
-pub use self::rate_limiter::{Admission, KeyedRateLimiter, RateLimiter, RateLimiterError, TryAdmit};
-pub use self::reentrant_mutex::{ReentrantMutex, ReentrantMutexGuard, ReentrantTicket};
-pub use self::registration::Registration;
-pub use self::rw_lock::{
-    NotAlone, ReadGuard, ReadTicket, RwLock, RwLockSide, UpgradeError, WriteGuard, WriteTicket,
-};
-pub use self::schedule::{Missed, Schedule, ScheduleError, ScheduleInspection, Slot, SlotRecord};
-pub use self::semaphore::{Lease, Permits, Semaphore, SemaphoreError, SemaphoreTicket, SharedLimit};
-pub use self::shared_value::{Revision, SharedCount, SharedData, SharedValue, SharedValueError, Versioned};
-pub use self::survey::{Survey, SurveyGroup, SurveyMember};
-pub use self::view::{ChildrenView, EveryLevel, NodeView, OneLevel, OneNode, TreeView, View};
-#[cfg(feature = "tls")]
 #[doc(inline)]
-pub use lockkeeper_core::Tls;
+pub use self::discovery::Discovery;
+pub use self::double_barrier::{DoubleBarrier, Inside};
+#[doc(inline)]
+pub use self::election::{Election, Leadership};
+pub use self::group::Group;
+pub use self::id_blocks::IdBlocks;
+pub use self::inspection::Inspection;
+pub use self::lock::{Guard, Lock, LockGuard};
+pub use self::multi_lock::MultiLock;
+pub use self::mutex::{Mutex, MutexGuard};
+pub use self::once_cell::OnceCell;
+pub use self::owner::Owner;
+#[doc(inline)]
+pub use self::partition::Partition;
+pub use self::rate_limiter::{Admission, KeyedRateLimiter, RateLimiter, TryAdmit};
+pub use self::reentrant_mutex::{ReentrantMutex, ReentrantMutexGuard};
+pub use self::registration::Registration;
+pub use self::rw_lock::{ReadGuard, RwLock, WriteGuard};
+#[doc(inline)]
+pub use self::schedule::Schedule;
+pub use self::semaphore::{Lease, Semaphore};
+pub use self::shared_value::{SharedCount, SharedValue};
+#[doc(inline)]
+pub use self::view::{ChildrenView, NodeView, TreeView};
 #[cfg(feature = "metrics")]
 #[doc(inline)]
 pub use lockkeeper_core::metrics;
 #[doc(inline)]
 pub use lockkeeper_core::{
-    ANY_VERSION, Acl, AgeClock, BootInstant, ConfigError, ConnectError, ConnectString, ConnectStringError,
-    ConnectionManager, ConnectionManagerBuilder, ConnectionPool, ContenderInfo, CreateMode, Deadline,
-    DecodeError, DecodeFailure, Difference, Epoch, Error, ErrorKind, Exceeded, FencingToken,
-    FencingTokenError, Health, Hold, HoldEvent, HoldEvents, Identity, IntoPath, Kind, LeaseRenewal,
-    LossReason, Lost, NODE_BYTES_MAX, OnDeletion, Once, OnceTxn, Operation, Outcome, PathError, Permissions,
-    Phase, PresenceError, PresenceState, PresenceWatch, RecipeError, Refusal, RegisterInfo, ReleaseError,
-    RetryPolicy, RevokeError, Revoker, Role, Snapshot, Stat, State, Transition, Transitions, Txn, TxnError,
-    TxnResult, ViewBounds, ViewChange, ViewChanges, ViewError, ViewNode, ViewPoint, ViewState, WholePath,
-    WriterInfo, ZnodePath, Znodes,
+    BootInstant, ConnectionManager, ConnectionPool, Error, FencingToken, Hold, Lost, ReleaseError, Revoker,
+    Txn, ZnodePath,
 };

@@ -7,9 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use lockkeeper::blocking::{Blocking, ConnectionManager, Mutex};
+use lockkeeper::error::{InitError, Outcome, Phase};
+use lockkeeper::partition::ReleaseReason;
+use lockkeeper::presence::PresenceState;
+use lockkeeper::view::ViewState;
 use lockkeeper::{
-    Counter, DoubleBarrier, Error, InitError, NodeView, OnceCell, Outcome, Partition, Phase, PresenceState,
-    Registration, ReleaseReason, Schedule, SharedCount, ViewState,
+    Counter, DoubleBarrier, Error, NodeView, OnceCell, Partition, Registration, Schedule, SharedCount,
 };
 use lockkeeper_tests::Timing;
 use tokio::time::timeout;

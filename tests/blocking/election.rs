@@ -3,8 +3,10 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use lockkeeper::Error;
 use lockkeeper::blocking::Election;
-use lockkeeper::{CandidateState, Error, HoldEvent};
+use lockkeeper::election::CandidateState;
+use lockkeeper::manager::HoldEvent;
 use lockkeeper_tests::Timing;
 
 use crate::support::{connect, contenders, server};

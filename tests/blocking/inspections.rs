@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use lockkeeper::blocking::{Lock, MultiLock, Mutex, ReentrantMutex, RwLock, Semaphore};
-use lockkeeper::{Error, HoldEvent, Inspection, Owner, State};
+use lockkeeper::manager::{HoldEvent, State};
+use lockkeeper::{Error, Inspection, Owner};
 use lockkeeper_tests::Timing;
 
 use crate::support::{aside, connect, is_refused, server};

@@ -5,7 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use lockkeeper::blocking::Mutex;
-use lockkeeper::{ConfigError, Error, FencingToken, HandOffPolicy};
+use lockkeeper::config::HandOffPolicy;
+use lockkeeper::error::ConfigError;
+use lockkeeper::{Error, FencingToken};
 use lockkeeper_tests::Timing;
 
 use crate::support::{connect, contenders, server, until};

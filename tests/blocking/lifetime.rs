@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use lockkeeper::Error;
 use lockkeeper::blocking::{ConnectionManager, ConnectionPool, Mutex};
-use lockkeeper::{ConnectError, Error, HandOffPolicy, RetryPolicy};
+use lockkeeper::config::{HandOffPolicy, RetryPolicy};
+use lockkeeper::error::ConnectError;
 use lockkeeper_tests::Timing;
 
 use crate::support::{aside, builder, connect, contenders, server, until};
@@ -70,7 +72,7 @@ fn a_pool_that_is_shut_down_closes_every_session() {
     let pool = ConnectionPool::connect_with(builder(&server), 2).unwrap();
     let mutex = Mutex::new(pool.for_path("/lock"), "/lock").unwrap();
     let guard = mutex.acquire().unwrap();
-    assert!(pool.health().iter().all(lockkeeper::Health::is_ready));
+    assert!(pool.health().iter().all(lockkeeper::manager::Health::is_ready));
     pool.shutdown().unwrap();
     assert!(!guard.is_valid() && server.sessions().is_empty());
     assert!(mutex.acquire().unwrap_err().is_closed());

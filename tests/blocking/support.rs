@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::time::Duration;
 
+use lockkeeper::Error;
 use lockkeeper::blocking::{CannotBlock, ConnectionManager};
-use lockkeeper::{ConnectionManagerBuilder, Error};
+use lockkeeper::config::ConnectionManagerBuilder;
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::TestServer;
 use lockkeeper_testserver::machine::Machine;

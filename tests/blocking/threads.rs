@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use lockkeeper::Error;
 use lockkeeper::blocking::{Lock, MultiLock, Mutex, ReentrantMutex, RwLock, Semaphore};
-use lockkeeper::{Error, LossReason, Phase, TxnError};
+use lockkeeper::error::{LossReason, Phase, TxnError};
 use lockkeeper_tests::Timing;
 
 use crate::support::{connect, contenders, server, until};

@@ -29,7 +29,8 @@ use std::io::Write;
 use std::task::Poll;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Mutex, MutexGuard, TxnResult, ZnodePath};
+use lockkeeper::znodes::TxnResult;
+use lockkeeper::{ConnectionManager, Mutex, MutexGuard, ZnodePath};
 use lockkeeper_tests::{CuratorPeer, Ensemble};
 use tokio::io::AsyncReadExt;
 

@@ -2,7 +2,8 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::Display;
 
-use lockkeeper::{CompareAndSet, ConnectionManager, Counter, SharedCount, SharedData, SharedValue};
+use lockkeeper::value::{CompareAndSet, SharedData};
+use lockkeeper::{ConnectionManager, Counter, SharedCount, SharedValue};
 use parking_lot::Mutex;
 
 type Open<T> = Mutex<HashMap<String, SharedValue<T>>>;

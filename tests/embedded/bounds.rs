@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lockkeeper::{
-    ConnectionManager, CreateMode, Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, State,
-};
+use lockkeeper::manager::State;
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{ConnectionManager, Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore};
 use lockkeeper_tests::{Timing, bounded};
 
 use crate::limit::within;

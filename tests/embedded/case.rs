@@ -202,7 +202,7 @@ async fn aftermath<S: Scenario>(
     }
     behind.served().await?;
     let actor = fixture.actor().ok();
-    let is_closed = actor.as_ref().is_none_or(|actor| actor.state() == lockkeeper::State::Closed);
+    let is_closed = actor.as_ref().is_none_or(|actor| actor.state() == lockkeeper::manager::State::Closed);
     if let Some(actor) = actor.clone().filter(|_| !is_closed) {
         // The actor is well again: it gets the lock, and no other contender holds it meanwhile.
         let guard =

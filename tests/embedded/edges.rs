@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures::future::ready;
 use futures::{FutureExt, StreamExt};
-use lockkeeper::{
-    BootInstant, ConnectionManager, CreateMode, LossReason, Mutex, MutexGuard, RwLock, State, Transition,
-};
+use lockkeeper::error::LossReason;
+use lockkeeper::manager::{State, Transition};
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{BootInstant, ConnectionManager, Mutex, MutexGuard, RwLock};
 use lockkeeper_testserver::tree::Owner as NodeOwner;
 use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestServer, When};
 

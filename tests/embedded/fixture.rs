@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{ConnectionManager, CreateMode, Error, LossReason, ReleaseError, State, Transitions};
+use lockkeeper::error::LossReason;
+use lockkeeper::manager::{State, Transitions};
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{ConnectionManager, Error, ReleaseError};
 use lockkeeper_test_recipes::{AnyAdapter, Granted, Target};
 use lockkeeper_tests::bounded;
 use parking_lot::Mutex;

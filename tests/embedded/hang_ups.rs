@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::join_all;
-use lockkeeper::{
-    BootInstant, ConnectionManager, CreateMode, LossReason, MultiLock, Mutex, Registration, RetryPolicy,
-};
+use lockkeeper::config::RetryPolicy;
+use lockkeeper::error::LossReason;
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{BootInstant, ConnectionManager, MultiLock, Mutex, Registration};
 use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::tree::Owner as NodeOwner;

@@ -3,7 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, State};
+use lockkeeper::ConnectionManager;
+use lockkeeper::manager::State;
 use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{ArmedFault, ErrorCode, Fault, Op, TestServer, When};
 

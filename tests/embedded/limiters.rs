@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, KeyedRateLimiter, RateLimiter, RateLimiterError, TryAdmit};
+use lockkeeper::error::RateLimiterError;
+use lockkeeper::{ConnectionManager, KeyedRateLimiter, RateLimiter, TryAdmit};
 use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
 use crate::limit::within;

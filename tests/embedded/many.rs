@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures::future::{join, join_all, try_join_all};
-use lockkeeper::{MultiLock, Mutex, MutexGuard, NODE_BYTES_MAX, RwLock};
+use lockkeeper::config::NODE_BYTES_MAX;
+use lockkeeper::{MultiLock, Mutex, MutexGuard, RwLock};
 use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 

@@ -4,9 +4,12 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::future::{join_all, try_join_all};
+use lockkeeper::discovery::Instance;
+use lockkeeper::error::Refusal;
+use lockkeeper::znodes::CreateMode;
 use lockkeeper::{
-    ConnectionManager, Counter, CreateMode, Discovery, DoubleBarrier, Error, Group, Instance, Mutex,
-    OnceCell, RateLimiter, Refusal, Registration, SharedValue,
+    ConnectionManager, Counter, Discovery, DoubleBarrier, Error, Group, Mutex, OnceCell, RateLimiter,
+    Registration, SharedValue,
 };
 use lockkeeper_test_recipes::{LOCKS, Target};
 use lockkeeper_testserver::machine::Machine;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{ConfigError, ConnectionManager, Error, InitError, OnceCell};
+use lockkeeper::error::{ConfigError, InitError};
+use lockkeeper::{ConnectionManager, Error, OnceCell};
 use lockkeeper_test_recipes::mutex::Plain;
 use lockkeeper_testserver::{Fault, Op, When};
 use tokio::sync::{Notify, Semaphore};
@@ -95,7 +96,7 @@ async fn all_waiters_get_the_value_though_the_initialiser_keeps_the_lock() {
     server_fixture.queue_length_becomes(2).await.unwrap();
     // By hand, as an operator may do it.
     let znodes = server_fixture.rival.znodes();
-    znodes.create(VALUE, b"by hand", lockkeeper::CreateMode::Persistent).await.unwrap();
+    znodes.create(VALUE, b"by hand", lockkeeper::znodes::CreateMode::Persistent).await.unwrap();
     assert_eq!(within("the value", value).await.unwrap().unwrap().unwrap(), b"by hand");
     stuck.abort();
     server_fixture.queue_length_becomes(0).await.unwrap();

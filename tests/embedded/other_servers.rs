@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{
-    ANY_VERSION, ChildrenView, ConnectionManager, CreateMode, Mutex, RwLock, Semaphore, State, TreeView,
-};
+use lockkeeper::manager::State;
+use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::{ChildrenView, ConnectionManager, Mutex, RwLock, Semaphore, TreeView};
 use lockkeeper_testserver::{Op, TestServer};
 
 use crate::limit::within;

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use lockkeeper::{
-    ConnectionManager, CreateMode, Error, ErrorKind, FencingToken, MultiLock, Mutex, NodeView, Once, Outcome,
-    RwLock, TxnError,
-};
+use lockkeeper::error::{ErrorKind, Outcome, TxnError};
+use lockkeeper::znodes::{CreateMode, Once};
+use lockkeeper::{ConnectionManager, Error, FencingToken, MultiLock, Mutex, NodeView, RwLock};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use crate::limit::within;

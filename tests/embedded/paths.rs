@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use lockkeeper::manager::HoldEvent;
+use lockkeeper::znodes::{CreateMode, TxnResult};
 use lockkeeper::{
-    ConnectionManager, CreateMode, HoldEvent, Lock, LockGuard, MultiLock, Mutex, Owner, RateLimiter,
-    ReentrantMutex, Revoker, RwLock, Semaphore, TxnResult, ZnodePath,
+    ConnectionManager, Lock, LockGuard, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, Revoker,
+    RwLock, Semaphore, ZnodePath,
 };
 
 use crate::limit::within;

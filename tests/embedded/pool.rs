@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::{join_all, try_join_all};
-use lockkeeper::{ConnectError, ConnectionPool, Error, Health, MultiLock, Mutex, MutexGuard, ZnodePath};
+use lockkeeper::error::ConnectError;
+use lockkeeper::manager::Health;
+use lockkeeper::{ConnectionPool, Error, MultiLock, Mutex, MutexGuard, ZnodePath};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use crate::limit::within;

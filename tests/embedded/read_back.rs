@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use lockkeeper::{ConnectionManager, Error, InitError, Missed, OnceCell, Outcome, Schedule, Slot};
+use lockkeeper::error::{InitError, Outcome};
+use lockkeeper::schedule::{Missed, Slot};
+use lockkeeper::{ConnectionManager, Error, OnceCell, Schedule};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use crate::limit::within;

@@ -1,6 +1,8 @@
 //! A revoker acts on the nodes that were shown.
 
-use lockkeeper::{ConnectionManager, CreateMode, Mutex, Revoker, Role};
+use lockkeeper::inspect::Role;
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{ConnectionManager, Mutex, Revoker};
 use lockkeeper_testserver::TestServer;
 
 #[tokio::test]

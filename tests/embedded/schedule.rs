@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use lockkeeper::{
-    ConfigError, ConnectionManager, CreateMode, Error, Missed, Schedule, ScheduleError, Slot, Transition,
-};
+use lockkeeper::error::{ConfigError, ScheduleError};
+use lockkeeper::manager::Transition;
+use lockkeeper::schedule::{Missed, Slot};
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{ConnectionManager, Error, Schedule};
 use lockkeeper_test_recipes::mutex::Plain;
 use lockkeeper_testserver::{Fault, Op, When};
 

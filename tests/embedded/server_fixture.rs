@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, ConnectionManagerBuilder, RetryPolicy};
+use lockkeeper::ConnectionManager;
+use lockkeeper::config::{ConnectionManagerBuilder, RetryPolicy};
 use lockkeeper_test_recipes::Target;
 use lockkeeper_testserver::TestServer;
 use lockkeeper_testserver::machine::Machine;

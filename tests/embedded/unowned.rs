@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use lockkeeper::discovery::{Instance, ServiceType, Strategy};
+use lockkeeper::inspect::{Role, Survey};
+use lockkeeper::znodes::CreateMode;
 use lockkeeper::{
-    ConnectionManager, CreateMode, Discovery, DoubleBarrier, Election, Group, Inspection, Instance, Mutex,
-    Partition, Role, Semaphore, ServiceType, Strategy, Survey,
+    ConnectionManager, Discovery, DoubleBarrier, Election, Group, Inspection, Mutex, Partition, Semaphore,
 };
 
 use crate::limit::{gives_up, within};

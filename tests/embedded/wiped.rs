@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use lockkeeper::error::{ErrorKind, Outcome};
 use lockkeeper::{
-    ConnectionManager, Counter, DoubleBarrier, Error, ErrorKind, IdBlocks, Lock, Mutex, Outcome, RwLock,
-    Semaphore, SharedValue,
+    ConnectionManager, Counter, DoubleBarrier, Error, IdBlocks, Lock, Mutex, RwLock, Semaphore, SharedValue,
 };
 use lockkeeper_testserver::TestServer;
 
@@ -64,7 +64,7 @@ async fn a_manager_that_has_seen_the_servers_go_back_grants_nothing() {
     let rw_lock = RwLock::new(&manager, "/locks/rw").unwrap();
     let semaphore = Semaphore::new(&manager, "/locks/semaphore", 3).unwrap();
     let kept = Mutex::new(&manager, "/locks/kept").unwrap();
-    let kept = kept.with_handoff(lockkeeper::HandOffPolicy::default()).unwrap();
+    let kept = kept.with_handoff(lockkeeper::config::HandOffPolicy::default()).unwrap();
     let locks: [Box<dyn Lock>; 5] = [
         Box::new(rw_lock.reader()),
         Box::new(rw_lock.writer()),

@@ -3,7 +3,8 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lockkeeper::{Error, Outcome};
+use lockkeeper::Error;
+use lockkeeper::error::Outcome;
 use parking_lot::Mutex;
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester, SequentialSpec};
 
@@ -160,7 +161,7 @@ impl NumberHistory {
 
 #[cfg(test)]
 mod tests {
-    use lockkeeper::{Operation, WholePath};
+    use lockkeeper::error::{Operation, WholePath};
 
     use super::*;
 

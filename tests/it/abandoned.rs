@@ -4,7 +4,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{Mutex, Semaphore, TxnResult};
+use lockkeeper::znodes::TxnResult;
+use lockkeeper::{Mutex, Semaphore};
 use lockkeeper_tests::{After, Ensemble, Timing, dropped_after, eventually};
 
 use crate::support::{builder, children, connect, no_node_is_left, nodes_become};

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use lockkeeper::config::{Acl, ConnectionManagerBuilder, Permissions};
+use lockkeeper::error::Refusal;
+use lockkeeper::locks::{MultiLockBuilder, SharedLimit};
 use lockkeeper::{
-    Acl, ConnectionManager, ConnectionManagerBuilder, Error, MultiLock, MultiLockBuilder, Mutex, Owner,
-    Permissions, RateLimiter, ReentrantMutex, Refusal, RwLock, Semaphore, SharedLimit,
+    ConnectionManager, Error, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore,
 };
 use lockkeeper_tests::{CreateMode, Ensemble, RawClient, Timing};
 use tokio::task::JoinSet;
@@ -82,7 +84,7 @@ async fn everything_taken(manager: &ConnectionManager) -> Result<HeldGrants, Err
 
     kept.keep(several(manager, "/all").build()?.acquire().await?);
     kept.keep(several(manager, "/once").atomic().build()?.acquire().await?);
-    manager.znodes().create("/register", b"", lockkeeper::CreateMode::Persistent).await?;
+    manager.znodes().create("/register", b"", lockkeeper::znodes::CreateMode::Persistent).await?;
     Ok(kept)
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{BootInstant, Epoch, Error, LossReason, Mutex, ReleaseError, State};
+use lockkeeper::error::LossReason;
+use lockkeeper::manager::{Epoch, State};
+use lockkeeper::{BootInstant, Error, Mutex, ReleaseError};
 use lockkeeper_tests::{Direction, Ensemble, Proxies};
 
 use crate::support::{

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use lockkeeper::{Error, Mutex, NODE_BYTES_MAX, Refusal};
+use lockkeeper::config::NODE_BYTES_MAX;
+use lockkeeper::error::Refusal;
+use lockkeeper::{Error, Mutex};
 use lockkeeper_tests::{Ensemble, Timing};
 
 use crate::support::{TICK, builder, connect};

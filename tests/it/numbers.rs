@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use lockkeeper::{CompareAndSet, Counter, Error};
+use lockkeeper::value::CompareAndSet;
+use lockkeeper::{Counter, Error};
 use lockkeeper_tests::{Ensemble, NumberAnswer, NumberCall, NumberHistory, Timing, eventually, left_out};
 use tokio::sync::watch;
 

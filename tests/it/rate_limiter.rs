@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Error, Phase, RateLimiter, RateLimiterError};
+use lockkeeper::error::{Phase, RateLimiterError};
+use lockkeeper::{ConnectionManager, Error, RateLimiter};
 use lockkeeper_tests::{Ensemble, Match, OpCode, Proxies, RawClient, dropped_after};
 
 use crate::support::{behind_proxy, briefly_behind_proxy, children, connect, no_node_is_left, nodes_become};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Error, Mutex, NoOwner, Owner, Phase, ReentrantMutex, WouldDeadlock};
+use lockkeeper::error::{NoOwner, Phase, WouldDeadlock};
+use lockkeeper::{Error, Mutex, Owner, ReentrantMutex};
 use lockkeeper_tests::{Ensemble, Match, OpCode};
 
 use crate::support::{behind_proxy, children, connect, no_node_is_left, nodes_become};

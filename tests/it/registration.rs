@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Group, PresenceState, Registration};
+use lockkeeper::presence::PresenceState;
+use lockkeeper::{ConnectionManager, Group, Registration};
 use lockkeeper_tests::{Timing, eventually, left_out};
 
 use crate::support::{behind_proxy, briefly_behind_proxy, builder, connect};

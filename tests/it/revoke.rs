@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lockkeeper::{
-    ConfigError, CreateMode, Error, HoldEvent, Lock, LossReason, MultiLock, Mutex, RateLimiter, ReleaseError,
-    Revoker, Semaphore,
-};
+use lockkeeper::error::{ConfigError, LossReason};
+use lockkeeper::manager::HoldEvent;
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{Error, Lock, MultiLock, Mutex, RateLimiter, ReleaseError, Revoker, Semaphore};
 use lockkeeper_tests::{Ensemble, OpCode, Proxies, Record, Timing, eventually};
 
 use crate::support::{LONG, behind_proxy, builder, connect, no_node_is_left};

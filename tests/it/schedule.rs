@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, CreateMode, Missed, Schedule, Slot};
+use lockkeeper::schedule::{Missed, Slot};
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{ConnectionManager, Schedule};
 use lockkeeper_tests::{Ensemble, Match, OpCode};
 
 use crate::support::{behind_proxy, briefly_behind_proxy, children, connect, no_node_is_left, nodes_become};

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{Acl, ConnectError, ConnectionManager, CreateMode, Error, Mutex, Refusal, Semaphore, State};
+use lockkeeper::config::Acl;
+use lockkeeper::error::{ConnectError, Refusal};
+use lockkeeper::manager::State;
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{ConnectionManager, Error, Mutex, Semaphore};
 use lockkeeper_tests::{Ensemble, Timing, eventually};
 
 use crate::support::{brief_builder, builder, children, connect, no_node_is_left, nodes_become};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lockkeeper::{
-    HoldEvent, Lock, LossReason, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore, State,
-};
+use lockkeeper::error::LossReason;
+use lockkeeper::manager::{HoldEvent, State};
+use lockkeeper::{Lock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore};
 use lockkeeper_tests::{Direction, Ensemble, Timing, eventually};
 
 use crate::support::{behind_proxy, builder, children, connect, nodes_become};
@@ -163,7 +163,7 @@ async fn a_link_over_which_no_write_is_answered_is_not_ready() {
 async fn health_becomes(
     manager: &lockkeeper::ConnectionManager,
     what: &str,
-    is_so: impl Fn(lockkeeper::Health) -> bool,
+    is_so: impl Fn(lockkeeper::manager::Health) -> bool,
 ) {
     let seen = eventually(format!("health: {what}"), Timing::settle(), || async {
         is_so(manager.health()).then_some(())

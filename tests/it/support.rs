@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, ConnectionManagerBuilder};
+use lockkeeper::ConnectionManager;
+use lockkeeper::config::ConnectionManagerBuilder;
 use lockkeeper_tests::{Ensemble, HarnessError, LentServer, Proxies, Timing, eventually};
 
 /// The tick of the servers that the tests start.

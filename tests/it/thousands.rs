@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, ConnectionManager, Health, Mutex, MutexGuard, NODE_BYTES_MAX, State};
+use lockkeeper::config::NODE_BYTES_MAX;
+use lockkeeper::manager::{Health, State};
+use lockkeeper::{BootInstant, ConnectionManager, Mutex, MutexGuard};
 use lockkeeper_tests::{Ensemble, Timing, eventually, inspect};
 use parking_lot::Mutex as Shared;
 use tokio::task::JoinSet;

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use lockkeeper::{
-    ANY_VERSION, ConnectionManager, CreateMode, Mutex, NodeView, RwLock, Semaphore, TreeView, ViewChanges,
-    ViewNode, ViewState,
-};
+use lockkeeper::view::{ViewChanges, ViewNode, ViewState};
+use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::{ConnectionManager, Mutex, NodeView, RwLock, Semaphore, TreeView};
 use lockkeeper_tests::{Ensemble, RawClient, Timing, left_out};
 
 use crate::support::{behind_proxy, briefly_behind_proxy, connect};

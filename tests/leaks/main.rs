@@ -10,9 +10,10 @@
 use std::alloc::System;
 use std::time::Duration;
 
+use lockkeeper::manager::State;
+use lockkeeper::znodes::CreateMode;
 use lockkeeper::{
-    ConnectionManager, CreateMode, Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, State,
-    TreeView,
+    ConnectionManager, Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, TreeView,
 };
 use lockkeeper_tests::{Ensemble, Proxies, Timing, dropped_after, eventually, inspect, left_out};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -224,7 +225,7 @@ async fn a_view_of_a_hundred_thousand_nodes_stays_within_the_stated_memory() {
     assert!(used <= held + TREE * NODE_BYTES, "{used} bytes, of which {held} are paths and data");
 
     // A change costs as much as it differs, although the reader keeps the snapshot before it.
-    manager.znodes().write("/tree/000/001", "87654321", lockkeeper::ANY_VERSION).await.unwrap();
+    manager.znodes().write("/tree/000/001", "87654321", lockkeeper::znodes::ANY_VERSION).await.unwrap();
     let next = view.sync().await.unwrap();
     assert!(next.get("000/001").unwrap().data() == b"87654321" && in_use() < before + used + 64 * NODE_BYTES);
     drop((snapshot, next, view));

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{
-    ConnectionManager, HandOffPolicy, HoldEvent, HoldEvents, Lock, LossReason, MultiLock, Mutex,
-};
+use lockkeeper::config::HandOffPolicy;
+use lockkeeper::error::LossReason;
+use lockkeeper::manager::{HoldEvent, HoldEvents};
+use lockkeeper::{ConnectionManager, Lock, MultiLock, Mutex};
 use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
 use crate::connected;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Mutex, MutexGuard};
+use lockkeeper::config::HandOffPolicy;
+use lockkeeper::{ConnectionManager, Error, Mutex, MutexGuard};
 use lockkeeper_testserver::TestServer;
 
 use crate::measured::all_is_back_to_zero;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{
-    ConnectionManager, Election, LossReason, Mutex, RateLimiter, Revoker, Schedule, Semaphore, State,
-};
+use lockkeeper::error::LossReason;
+use lockkeeper::manager::State;
+use lockkeeper::{ConnectionManager, Election, Mutex, RateLimiter, Revoker, Schedule, Semaphore};
 use lockkeeper_core::{Deadline, Label, LockQueue, Rule};
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::TestServer;

@@ -21,7 +21,8 @@ mod wiped;
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, ConnectionManagerBuilder};
+use lockkeeper::ConnectionManager;
+use lockkeeper::config::ConnectionManagerBuilder;
 use lockkeeper_testserver::TestServer;
 
 /// The session timeout of these tests.

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use futures::FutureExt;
+use lockkeeper::discovery::{Instance, Strategy};
+use lockkeeper::error::Refusal;
+use lockkeeper::znodes::CreateMode;
 use lockkeeper::{
-    Barrier, ConnectionManager, CreateMode, Discovery, Election, Instance, Mutex, NodeView, OnceCell,
-    Refusal, Registration, RwLock, Schedule, Semaphore, Strategy, metrics as names,
+    Barrier, ConnectionManager, Discovery, Election, Mutex, NodeView, OnceCell, Registration, RwLock,
+    Schedule, Semaphore, metrics as names,
 };
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectError, ConnectionManager, Mutex, State};
+use lockkeeper::error::ConnectError;
+use lockkeeper::manager::State;
+use lockkeeper::{ConnectionManager, Mutex};
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::TestServer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -151,7 +153,7 @@ async fn a_session_whose_end_no_server_has_reported_is_not_logged_as_expired() {
     loop {
         let state = transitions.next().await.unwrap().state;
         if let State::Lost(_, reason) = state {
-            assert_eq!(reason, lockkeeper::LossReason::NoAnswer);
+            assert_eq!(reason, lockkeeper::error::LossReason::NoAnswer);
             break;
         }
     }

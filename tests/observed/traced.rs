@@ -1,6 +1,7 @@
 //! The spans and the events.
 
-use lockkeeper::{Acl, Mutex};
+use lockkeeper::Mutex;
+use lockkeeper::config::Acl;
 use lockkeeper_tests::{Timing, eventually};
 use tracing::{Instrument, info_span};
 

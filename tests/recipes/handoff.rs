@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use lockkeeper::{Error, HandOffPolicy, Hold, Lock, Mutex, MutexGuard, ReleaseError, Txn};
+use lockkeeper::config::HandOffPolicy;
+use lockkeeper::{Error, Hold, Lock, Mutex, MutexGuard, ReleaseError, Txn};
 use lockkeeper_core::NodeMonitor;
 
 use crate::mutex::{Plain, acquire};

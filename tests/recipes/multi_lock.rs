@@ -1,7 +1,8 @@
 //! [`MultiLock`], of mutexes below one path.
 
 use futures::future::BoxFuture;
-use lockkeeper::{Error, Hold, Lock, LockGuard, MultiLock, MultiLockError, Mutex, MutexGuard, ReleaseError};
+use lockkeeper::error::MultiLockError;
+use lockkeeper::{Error, Hold, Lock, LockGuard, MultiLock, Mutex, MutexGuard, ReleaseError};
 use lockkeeper_core::{Kind, NodeName};
 
 use crate::mutex::{acquire, granted};

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use lockkeeper::{AssignedItem, Error, Hold, PartitionMember, ReleaseError, ReleaseReason, Txn};
+use lockkeeper::partition::{AssignedItem, PartitionMember, ReleaseReason};
+use lockkeeper::{Error, Hold, ReleaseError, Txn};
 use tokio::sync::watch;
 
 use crate::Grant;

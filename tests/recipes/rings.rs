@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Debug, Formatter};
 
-use lockkeeper::Missed;
+use lockkeeper::schedule::Missed;
 
 use crate::AnyAdapter;
 use crate::election::Candidate;

@@ -1,7 +1,8 @@
 //! [`RwLock`].
 
 use futures::future::BoxFuture;
-use lockkeeper::{Error, Hold, Lock, ReadGuard, ReleaseError, RwLock, Txn, UpgradeError, WriteGuard};
+use lockkeeper::error::UpgradeError;
+use lockkeeper::{Error, Hold, Lock, ReadGuard, ReleaseError, RwLock, Txn, WriteGuard};
 
 use crate::mutex::granted;
 use crate::{AcquireMode, Adapter, AnyAdapter, Claim, Grant, Granted, Share, Taking, Target};

@@ -3,7 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
-use lockkeeper::{Error, Hold, Missed, ReleaseError, Schedule, Slot, Txn};
+use lockkeeper::schedule::{Missed, Slot};
+use lockkeeper::{Error, Hold, ReleaseError, Schedule, Txn};
 
 use crate::{AcquireMode, Adapter, DueSlot, Grant, Granted, Taking, Target};
 

@@ -1,7 +1,8 @@
 //! [`Semaphore`], and the [`Mutex`] in its layout.
 
 use futures::future::BoxFuture;
-use lockkeeper::{Error, Hold, Lease, Lock, Mutex, ReleaseError, Semaphore, SharedLimit};
+use lockkeeper::locks::SharedLimit;
+use lockkeeper::{Error, Hold, Lease, Lock, Mutex, ReleaseError, Semaphore};
 
 use crate::mutex::{acquire, granted};
 use crate::{AcquireMode, Adapter, AnyAdapter, Claim, Grant, Share, Taking, Target};

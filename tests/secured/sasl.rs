@@ -1,6 +1,8 @@
 //! Authentication by SASL DIGEST-MD5.
 
-use lockkeeper::{Acl, ConnectError, Error, Mutex, Refusal};
+use lockkeeper::config::Acl;
+use lockkeeper::error::{ConnectError, Refusal};
+use lockkeeper::{Error, Mutex};
 use lockkeeper_tests::{Ensemble, left_out};
 
 use crate::support::{Outcome, a_mutex_passes_between, builder};

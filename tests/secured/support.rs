@@ -1,7 +1,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, ConnectionManagerBuilder, Mutex};
+use lockkeeper::config::ConnectionManagerBuilder;
+use lockkeeper::{ConnectionManager, Mutex};
 
 pub(crate) type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 

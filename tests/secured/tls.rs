@@ -4,7 +4,8 @@ use std::env;
 use std::process::Output;
 use std::time::Duration;
 
-use lockkeeper::{ConnectError, ConnectionManagerBuilder, Tls};
+use lockkeeper::config::{ConnectionManagerBuilder, Tls};
+use lockkeeper::error::ConnectError;
 use lockkeeper_tests::{Ensemble, Timing, left_out};
 
 use crate::certificates::{Authority, Identity};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use lockkeeper::{ConnectionPool, HandOffPolicy, Mutex};
+use lockkeeper::config::HandOffPolicy;
+use lockkeeper::{ConnectionPool, Mutex};
 use lockkeeper_test_recipes::{AnyAdapter, FAMILIES, Family, Seen, SharedMutexes, Target};
 
 use crate::rng::Rng;

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use lockkeeper::{AssignedItem, Partition, PartitionMember};
+use lockkeeper::Partition;
+use lockkeeper::partition::{AssignedItem, PartitionMember};
 use lockkeeper_test_recipes::Granted;
 use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};

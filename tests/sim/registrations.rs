@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, ConnectionPool, Error, OnDeletion, PresenceState, Registration};
+use lockkeeper::presence::{OnDeletion, PresenceState};
+use lockkeeper::{ConnectionManager, ConnectionPool, Error, Registration};
 use parking_lot::Mutex;
 use tokio::task::JoinError;
 use tokio::time::{sleep, timeout};

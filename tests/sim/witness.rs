@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lockkeeper::{Difference, Snapshot, ViewChanges};
+use lockkeeper::view::{Difference, Snapshot, ViewChanges};
 use lockkeeper_testserver::tree::Tree;
 
 /// By path below a root: creation zxid and modification zxid.

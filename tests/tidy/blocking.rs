@@ -37,7 +37,7 @@ type Methods = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 struct Sides {
     tasks: Methods,
     threads: Methods,
-    /// The names that the first page of each side has.
+    /// The names that the pages of each side have.
     task_types: BTreeSet<String>,
     thread_types: BTreeSet<String>,
 }
@@ -51,12 +51,15 @@ impl Sides {
         for (name, methods) in methods_of(&files("src", &[".rs"])) {
             tasks.entry(name).or_insert(methods);
         }
-        let exported = |file: &str| named(&read(file)).into_iter().filter_map(|of| of.imported_as).collect();
+        let exported = |files: &[&str]| {
+            let named = files.iter().flat_map(|file| named(&read(&format!("recipes/src/{file}.rs"))));
+            named.filter_map(|of| of.imported_as).collect()
+        };
         let mut read = Self {
             tasks,
             threads: methods_of(&threads),
-            task_types: exported("recipes/src/lib.rs"),
-            thread_types: exported("recipes/src/blocking/mod.rs"),
+            task_types: exported(&["lib", "config", "election/mod", "locks", "manager", "znodes"]),
+            thread_types: exported(&["blocking/mod"]),
         };
         read.resolve_aliases(&threads);
         read

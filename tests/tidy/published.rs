@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use super::repository::{links, manifests, setting};
+use super::rust::named;
 use super::{files, read, root};
 
 /// The manifests of the packages that are published.
@@ -192,4 +193,10 @@ fn the_install_lines_of_the_readme_resolve() {
         let output = command.args(words).arg("--offline").current_dir(&project).output().expect("cargo runs");
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     }
+}
+
+#[test]
+fn the_first_page_of_the_recipes_has_few_names() {
+    let names = named(&read("recipes/src/lib.rs")).into_iter().filter_map(|of| of.imported_as).count();
+    assert!((20..=60).contains(&names), "{names} names at the root of lockkeeper; the others go in modules");
 }

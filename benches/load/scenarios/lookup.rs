@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{Balancer, Discovery, Instance, InstanceRegistration, Strategy, ViewChanges};
+use lockkeeper::Discovery;
+use lockkeeper::discovery::{Balancer, Instance, InstanceRegistration, Strategy};
+use lockkeeper::view::ViewChanges;
 use tokio::task::JoinSet;
 
 use crate::Outcome;

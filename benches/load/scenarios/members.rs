@@ -1,6 +1,7 @@
 //! Members that join and leave a group of many.
 
-use lockkeeper::{Group, Membership};
+use lockkeeper::Group;
+use lockkeeper::presence::Membership;
 
 use super::{report, timed};
 use crate::Outcome;

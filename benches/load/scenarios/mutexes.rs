@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lockkeeper::{HandOffPolicy, Mutex};
+use lockkeeper::Mutex;
+use lockkeeper::config::HandOffPolicy;
 
 use super::{counted, report, timed};
 use crate::Outcome;

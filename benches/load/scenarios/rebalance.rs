@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lockkeeper::{Partition, PartitionMember, PartitionShare};
+use lockkeeper::Partition;
+use lockkeeper::partition::{PartitionMember, PartitionShare};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 

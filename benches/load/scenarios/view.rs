@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use lockkeeper::{ANY_VERSION, ConnectionManager, CreateMode, Mutex, TreeView};
+use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::{ConnectionManager, Mutex, TreeView};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::Outcome;

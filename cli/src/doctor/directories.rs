@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use lockkeeper::{ConnectionManager, ContenderInfo, Role, Stat, Survey, SurveyGroup, SurveyMember};
+use lockkeeper::ConnectionManager;
+use lockkeeper::inspect::{ContenderInfo, Role, Survey, SurveyGroup, SurveyMember};
+use lockkeeper::znodes::Stat;
 
 use super::DoctorOptions;
 use super::finding::Finding;

@@ -1,6 +1,6 @@
 //! What a server keeps, and how near that is to its limits. Pure.
 
-use lockkeeper::NODE_BYTES_MAX;
+use lockkeeper::config::NODE_BYTES_MAX;
 
 use super::finding::Finding;
 use super::words::Report;

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lockkeeper::{BootInstant, ConnectionManager, CreateMode, Error};
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{BootInstant, ConnectionManager, Error};
 
 use super::finding::Finding;
 use crate::exit::Failure;
@@ -47,7 +48,7 @@ async fn write(manager: &ConnectionManager, path: &str) -> Result<(Vec<Duration>
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
         let sent = BootInstant::now();
-        znodes.write(path, b"", lockkeeper::ANY_VERSION).await?;
+        znodes.write(path, b"", lockkeeper::znodes::ANY_VERSION).await?;
         times.push(BootInstant::now().since(sent));
     }
     let made = znodes.read(path).await?.map_or(earliest, |(_, stat)| i128::from(stat.ctime));

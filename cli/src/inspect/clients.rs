@@ -42,8 +42,12 @@ impl Clients {
 
     /// One line for each session of the lock, and one for each server that did not say.
     pub(crate) fn of(&self, lock: &Inspection) -> Vec<String> {
-        let mut sessions: Vec<i64> =
-            lock.contenders().iter().map(lockkeeper::ContenderInfo::session).filter(|id| *id != 0).collect();
+        let mut sessions: Vec<i64> = lock
+            .contenders()
+            .iter()
+            .map(lockkeeper::inspect::ContenderInfo::session)
+            .filter(|id| *id != 0)
+            .collect();
         sessions.sort_unstable();
         sessions.dedup();
         let line = |session: i64| match self.address(session) {

@@ -1,7 +1,8 @@
 //! The JSON of an inspection: one object on one line. `docs/command.md` states the schema.
 
 use humantime::format_rfc3339_millis;
-use lockkeeper::{ContenderInfo, Identity, Inspection, Kind, Role, SurveyGroup, ZnodePath};
+use lockkeeper::inspect::{ContenderInfo, Identity, Kind, Role, SurveyGroup};
+use lockkeeper::{Inspection, ZnodePath};
 use serde::Serialize;
 
 use super::clients::Clients;
@@ -82,7 +83,7 @@ pub(crate) fn line(path: &ZnodePath, lock: Option<&Inspection>, clients: Option<
 }
 
 pub(crate) fn group_line(group: &SurveyGroup) -> String {
-    let member = |of: &'_ lockkeeper::SurveyMember| format!("{:#x}", of.session());
+    let member = |of: &'_ lockkeeper::inspect::SurveyMember| format!("{:#x}", of.session());
     let members = group.members().iter().map(|of| Member { name: of.name(), session: member(of) });
     let path = group.path().as_str();
     to_text(&GroupLine { schema: SCHEMA, path, recipe: "group", members: members.collect() })

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use lockkeeper::{ContenderInfo, FencingToken};
+use lockkeeper::FencingToken;
+use lockkeeper::inspect::ContenderInfo;
 
 /// The two greatest units of an age.
 pub(crate) fn age(age: Duration) -> String {

@@ -1,4 +1,6 @@
-use lockkeeper::{BootInstant, Error, FencingToken, Hold, LockGuard, Lost, Once, Slot};
+use lockkeeper::schedule::Slot;
+use lockkeeper::znodes::Once;
+use lockkeeper::{BootInstant, Error, FencingToken, Hold, LockGuard, Lost};
 
 use crate::exit::Failure;
 use crate::output::warn;

@@ -9,7 +9,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process;
 
-use lockkeeper::{Identity, Owner};
+use lockkeeper::Owner;
+use lockkeeper::inspect::Identity;
 use lockkeeper_core::NodeName;
 
 /// The name of the owner: the program of the outermost command, and the process id of that command.

@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use lockkeeper::{ConnectionManager, Error, Missed, Mutex, OnceCell, Schedule};
+use lockkeeper::schedule::Missed;
+use lockkeeper::{ConnectionManager, Error, Mutex, OnceCell, Schedule};
 
 use super::grant::Grant;
 use super::options::RunOptions;

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use lockkeeper::{ContenderInfo, Inspection};
+use lockkeeper::Inspection;
+use lockkeeper::inspect::ContenderInfo;
 
 use crate::inspect::print::name;
 

@@ -1,6 +1,6 @@
 //! The screen.
 
-use lockkeeper::ContenderInfo;
+use lockkeeper::inspect::ContenderInfo;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lockkeeper::{ContenderInfo, Inspection, Role, Survey};
+use lockkeeper::Inspection;
+use lockkeeper::inspect::{ContenderInfo, Role, Survey};
 
 use super::row::{Row, Sort, per_second, sequence};
 use crate::partial::partial;

@@ -1,6 +1,7 @@
 //! The page about servers and locks.
 
-use lockkeeper::{ConnectionManager, CreateMode};
+use lockkeeper::ConnectionManager;
+use lockkeeper::znodes::CreateMode;
 use lockkeeper_tests::{Ensemble, left_out};
 
 use crate::fixture::Fixture;

@@ -1,4 +1,5 @@
-use lockkeeper::{LossReason, Mutex};
+use lockkeeper::Mutex;
+use lockkeeper::error::LossReason;
 use lockkeeper_tests::{Timing, eventually};
 
 use crate::fixture::Fixture;

@@ -1,4 +1,5 @@
-use lockkeeper::{CreateMode, Election, Mutex, RwLock, Semaphore};
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{Election, Mutex, RwLock, Semaphore};
 
 use crate::fixture::Fixture;
 use crate::screen::Terminal;

@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use lockkeeper::{ANY_VERSION, ConnectionManager, CreateMode, Error, PathError, Refusal, ZnodePath, Znodes};
+use lockkeeper::error::{PathError, Refusal};
+use lockkeeper::znodes::{ANY_VERSION, CreateMode, Znodes};
+use lockkeeper::{ConnectionManager, Error, ZnodePath};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -16,7 +18,8 @@ const AT_A_TIME: usize = 64;
 /// | node | what it is |
 /// |---|---|
 /// | `<root>/locks/<train>` | the mutex of the train |
-/// | `<root>/desks/<order>` | the mutex of an order, if the trains' locks are of another engine: its transaction |
+/// | `<root>/desks/<order>` | the mutex of an order, if the trains' locks are of another engine: its
+/// transaction |
 /// | `<root>/stock/<train>` | how many seats are left, in decimal |
 /// | `<root>/sales/<train>/<order>` | an [`Entry`]: the order is done, sold or refused |
 ///

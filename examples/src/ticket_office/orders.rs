@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use csv::{Position, ReaderBuilder, StringRecord, Trim};
-use lockkeeper::{PathError, ZnodePath};
+use lockkeeper::ZnodePath;
+use lockkeeper::error::PathError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

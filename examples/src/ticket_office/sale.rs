@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use lockkeeper::{ANY_VERSION, ConnectionManager, Error, Mutex, Refusal, TxnError};
+use lockkeeper::error::{Refusal, TxnError};
+use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::{ConnectionManager, Error, Mutex};
 use lockkeeper_lock::{ErrorKind, Lock, LockError};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use lockkeeper::{Error, PathError};
+use lockkeeper::Error;
+use lockkeeper::error::PathError;
 use lockkeeper_lock::LockError;
 use thiserror::Error as ThisError;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin, stdin};

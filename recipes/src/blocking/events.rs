@@ -16,11 +16,11 @@ pub struct Events<S> {
     path: WholePath,
 }
 
-/// The events of holds, one by one: see the async [`HoldEvents`](crate::HoldEvents).
-pub type HoldEvents = Events<crate::HoldEvents>;
+/// The events of holds, one by one: see the async [`HoldEvents`](lockkeeper_core::HoldEvents).
+pub type HoldEvents = Events<lockkeeper_core::HoldEvents>;
 
-/// Every change of state of a manager: see the async [`Transitions`](crate::Transitions).
-pub type Transitions = Events<crate::Transitions>;
+/// Every change of state of a manager: see the async [`Transitions`](lockkeeper_core::Transitions).
+pub type Transitions = Events<lockkeeper_core::Transitions>;
 
 impl<S> Events<S> {
     pub(super) fn new(inner: S, thread: &RuntimeThread, waiting: &'static str, path: WholePath) -> Self {

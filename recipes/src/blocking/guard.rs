@@ -6,7 +6,7 @@ use lockkeeper_core::{BootInstant, FencingToken, Hold, Lost, ReleaseError, Znode
 use super::error::CannotBlock;
 use super::runtime_thread::RuntimeThread;
 use super::txn::Txn;
-use crate::ReleaseErrors;
+use crate::lock::ReleaseErrors;
 use crate::lock::{HoldSet, Members, SingleHold};
 
 /// A held lock, or several held together, for threads: see the async [`Guard`](crate::Guard).

@@ -7,8 +7,9 @@ use super::generic::Blocking;
 use super::guard::LockGuard;
 use super::lock::{Lock, SealedBlocking, is_lock};
 use super::runtime_thread::RuntimeThread;
+use crate::Inspection;
+use crate::multi_lock::MultiLockError;
 use crate::multi_lock::no_member;
-use crate::{Inspection, MultiLockError};
 
 /// Several locks, taken together or not at all, for threads. Everything is as for the async
 /// [`MultiLock`](crate::MultiLock).
@@ -37,7 +38,7 @@ pub type MultiLock = Blocking<crate::MultiLock>;
 #[derive(Debug, Default)]
 #[must_use = "nothing is made before build()"]
 pub struct MultiLockBuilder {
-    inner: crate::MultiLockBuilder,
+    inner: crate::multi_lock::MultiLockBuilder,
     /// The first member's manager: all members must have one manager.
     thread: Option<RuntimeThread>,
 }
@@ -116,13 +117,13 @@ impl MultiLockBuilder {
     }
 
     /// Queues for all members at once, and waits in all queues. Default: in order, one member after another.
-    /// See [`MultiLockBuilder::atomic`](crate::MultiLockBuilder::atomic).
+    /// See [`MultiLockBuilder::atomic`](crate::multi_lock::MultiLockBuilder::atomic).
     pub fn atomic(self) -> Self {
         Self { inner: self.inner.atomic(), ..self }
     }
 
     /// Admits owners that hold other locks already. Default: refused. See
-    /// [`MultiLockBuilder::allow_nesting`](crate::MultiLockBuilder::allow_nesting).
+    /// [`MultiLockBuilder::allow_nesting`](crate::multi_lock::MultiLockBuilder::allow_nesting).
     pub fn allow_nesting(self) -> Self {
         Self { inner: self.inner.allow_nesting(), ..self }
     }
@@ -131,7 +132,7 @@ impl MultiLockBuilder {
     ///
     /// # Errors
     ///
-    /// As [`MultiLockBuilder::build`](crate::MultiLockBuilder::build).
+    /// As [`MultiLockBuilder::build`](crate::multi_lock::MultiLockBuilder::build).
     pub fn build(self) -> Result<MultiLock, Error> {
         let thread = self.thread.ok_or_else(no_member)?;
         Ok(MultiLock { inner: self.inner.build()?, thread })

@@ -5,7 +5,8 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use crate::{HandOffPolicy, Inspection};
+use crate::Inspection;
+use crate::mutex::HandOffPolicy;
 
 /// A mutex over all processes, for threads. Everything is as for the async [`Mutex`](crate::Mutex).
 ///
@@ -83,7 +84,7 @@ impl Mutex {
     /// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
     /// # let manager = lockkeeper::blocking::ConnectionManager::connect(&server.connect_string())?;
     /// use std::thread;
-    /// use lockkeeper::HandOffPolicy;
+    /// use lockkeeper::config::HandOffPolicy;
     /// use lockkeeper::blocking::Mutex;
     ///
     /// let mutex = Mutex::new(&manager, "/locks/train-7")?.with_handoff(HandOffPolicy::default())?;

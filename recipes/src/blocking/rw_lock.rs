@@ -35,7 +35,7 @@ use crate::{Inspection, Owner};
 pub type RwLock = Blocking<crate::RwLock>;
 
 /// One side of an [`RwLock`], as a [`Lock`](super::Lock).
-pub type RwLockSide = Blocking<crate::RwLockSide>;
+pub type RwLockSide = Blocking<crate::rw_lock::RwLockSide>;
 
 /// An [`RwLock`] held for reading.
 pub type ReadGuard = Guard<OwnerShare<Reading>>;
@@ -44,7 +44,7 @@ pub type ReadGuard = Guard<OwnerShare<Reading>>;
 pub type WriteGuard = Guard<OwnerShare<Writing>>;
 
 /// The reason why an upgrade failed. It has the read guard, unchanged.
-pub type UpgradeError = crate::UpgradeError<ReadGuard>;
+pub type UpgradeError = crate::rw_lock::UpgradeError<ReadGuard>;
 
 impl RwLock {
     /// Makes the lock at `path`, below the manager's chroot. Sends nothing.
@@ -184,10 +184,10 @@ impl ReadGuard {
         let back = |guard| Self::new(guard, &thread);
         match thread.run(inner.try_upgrade()) {
             Ok(write) => Ok(Guard::new(write, &thread)),
-            Err(crate::UpgradeError::NotAlone { guard }) => {
+            Err(crate::rw_lock::UpgradeError::NotAlone { guard }) => {
                 Err(UpgradeError::NotAlone { guard: back(guard) })
             }
-            Err(crate::UpgradeError::Failed { guard, error }) => {
+            Err(crate::rw_lock::UpgradeError::Failed { guard, error }) => {
                 Err(UpgradeError::Failed { guard: back(guard), error })
             }
         }

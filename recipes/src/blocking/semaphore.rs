@@ -5,7 +5,8 @@ use lockkeeper_core::{Error, IntoPath, ZnodePath};
 use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use crate::{Inspection, SharedLimit};
+use crate::Inspection;
+use crate::semaphore::SharedLimit;
 
 /// A semaphore over all processes, for threads: at most a given number of permits are in use at a time.
 /// Everything is as for the async [`Semaphore`](crate::Semaphore).
@@ -16,7 +17,7 @@ use crate::{Inspection, SharedLimit};
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
 /// # let server = runtime.block_on(lockkeeper_testserver::TestServer::start())?;
 /// # let manager = lockkeeper::blocking::ConnectionManager::connect(&server.connect_string())?;
-/// use lockkeeper::SharedLimit;
+/// use lockkeeper::locks::SharedLimit;
 /// use lockkeeper::blocking::Semaphore;
 ///
 /// let limit = manager.wrap(async |manager| SharedLimit::new(manager, "/licences/limit"))?;
@@ -30,7 +31,7 @@ use crate::{Inspection, SharedLimit};
 pub type Semaphore = Blocking<crate::Semaphore>;
 
 /// A number of permits of a [`Semaphore`], as a [`Lock`](super::Lock).
-pub type Permits = Blocking<crate::Permits>;
+pub type Permits = Blocking<crate::semaphore::Permits>;
 
 /// One or more held permits of a [`Semaphore`]. All of them are held or lost together.
 pub type Lease = Guard<crate::semaphore::PermitsHold>;
@@ -95,8 +96,8 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`SemaphoreError::TooManyPermits`](crate::SemaphoreError::TooManyPermits) if `permits` is above the
-    /// limit. Otherwise as [`acquire`](Self::acquire).
+    /// [`SemaphoreError::TooManyPermits`](crate::semaphore::SemaphoreError::TooManyPermits) if `permits`
+    /// is above the limit. Otherwise as [`acquire`](Self::acquire).
     pub fn acquire_many(&self, permits: u32) -> Result<Lease, Error> {
         self.guard(self.inner.acquire_many(permits))
     }

@@ -37,12 +37,12 @@ impl<'a> Txn<'a> {
         Self { inner: self.inner.create_with(path, data, mode), ..self }
     }
 
-    /// Writes a node's data, if it has this version ([`ANY_VERSION`](crate::ANY_VERSION): any).
+    /// Writes a node's data, if it has this version ([`ANY_VERSION`](lockkeeper_core::ANY_VERSION): any).
     pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: i32) -> Self {
         Self { inner: self.inner.set(path, data, version), ..self }
     }
 
-    /// Deletes a node, if it has this version ([`ANY_VERSION`](crate::ANY_VERSION): any).
+    /// Deletes a node, if it has this version ([`ANY_VERSION`](lockkeeper_core::ANY_VERSION): any).
     pub fn delete(self, path: impl IntoPath, version: i32) -> Self {
         Self { inner: self.inner.delete(path, version), ..self }
     }
@@ -64,16 +64,16 @@ impl<'a> Txn<'a> {
     }
 }
 
-/// A transaction that is committed at most once. See the async [`OnceTxn`](crate::OnceTxn).
+/// A transaction that is committed at most once. See the async [`OnceTxn`](lockkeeper_core::OnceTxn).
 #[derive(Debug)]
 #[must_use = "nothing is written before commit()"]
 pub struct OnceTxn<'a> {
-    inner: crate::OnceTxn<'a>,
+    inner: lockkeeper_core::OnceTxn<'a>,
     thread: &'a RuntimeThread,
 }
 
 impl OnceTxn<'_> {
-    /// Sets the data of the marker: see [`OnceTxn::with_data`](crate::OnceTxn::with_data).
+    /// Sets the data of the marker: see [`OnceTxn::with_data`](lockkeeper_core::OnceTxn::with_data).
     pub fn with_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { inner: self.inner.with_data(data), ..self }
     }
@@ -83,7 +83,7 @@ impl OnceTxn<'_> {
     /// # Errors
     ///
     /// [`CannotBlock`] within an async task: nothing was written. Otherwise as
-    /// [`OnceTxn::commit`](crate::OnceTxn::commit).
+    /// [`OnceTxn::commit`](lockkeeper_core::OnceTxn::commit).
     pub fn commit(self) -> Result<Once, TxnError> {
         let refused = |refused: CannotBlock| TxnError::Failed(refused.into());
         self.thread.block_checked(self.inner.commit()).map_err(refused)?

@@ -4,7 +4,7 @@ use std::time::Duration;
 use lockkeeper_core::{Error, WholePath};
 
 use super::runtime_thread::RuntimeThread;
-use crate::{CandidateState, Leader};
+use crate::election::{CandidateState, Leader};
 
 /// A state of an election that changes, followed by a thread. [`LeaderWatch`] and [`CandidateWatch`] are
 /// watches.
@@ -19,12 +19,12 @@ pub struct Watch<W> {
 }
 
 /// The leader of an election, followed by [`Election::observe`](super::Election::observe), for threads: see
-/// the async [`LeaderWatch`](crate::LeaderWatch).
-pub type LeaderWatch = Watch<crate::LeaderWatch>;
+/// the async [`LeaderWatch`](crate::election::LeaderWatch).
+pub type LeaderWatch = Watch<crate::election::LeaderWatch>;
 
 /// The state of an election's own participant, followed by [`Election::state`](super::Election::state), for
-/// threads: see the async [`CandidateWatch`](crate::CandidateWatch).
-pub type CandidateWatch = Watch<crate::CandidateWatch>;
+/// threads: see the async [`CandidateWatch`](crate::election::CandidateWatch).
+pub type CandidateWatch = Watch<crate::election::CandidateWatch>;
 
 impl<W> Watch<W> {
     pub(super) fn new(inner: W, thread: &RuntimeThread, path: WholePath) -> Self {
@@ -86,7 +86,7 @@ pub trait Watched {
     fn next_state(&mut self) -> impl Future<Output = Result<Self::State, Error>>;
 }
 
-impl Watched for crate::LeaderWatch {
+impl Watched for crate::election::LeaderWatch {
     type State = Option<Leader>;
     const WAITING: &'static str = "waiting for another leader";
 
@@ -95,7 +95,7 @@ impl Watched for crate::LeaderWatch {
     }
 }
 
-impl Watched for crate::CandidateWatch {
+impl Watched for crate::election::CandidateWatch {
     type State = CandidateState;
     const WAITING: &'static str = "waiting for another state of the candidate";
 

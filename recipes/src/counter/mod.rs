@@ -46,7 +46,8 @@ use crate::compare_and_set::CompareAndSet;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use lockkeeper::{CompareAndSet, Counter};
+/// use lockkeeper::Counter;
+/// use lockkeeper::value::CompareAndSet;
 ///
 /// let visits = Counter::new(&manager, "/counters/visits")?;
 /// assert_eq!(visits.increment().await?, 1);

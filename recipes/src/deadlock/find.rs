@@ -63,9 +63,10 @@ pub(super) async fn look_again(
 }
 
 impl Deadlocks {
-    /// Finds the deadlocks among these locks, which [`Survey::locks`](crate::Survey::locks) or `inspect()` of
-    /// recipes read. The locks of a suspected deadlock are read once more, after `pause`. The deadlock is
-    /// reported only if the same nodes still wait for each other. Without a suspicion nothing is sent.
+    /// Finds the deadlocks among these locks, which [`Survey::locks`](crate::survey::Survey::locks) or
+    /// `inspect()` of recipes read. The locks of a suspected deadlock are read once more, after `pause`.
+    /// The deadlock is reported only if the same nodes still wait for each other. Without a suspicion
+    /// nothing is sent.
     ///
     /// A `pause` of a second or two leaves out waits that are about to end. The proof needs none.
     ///

@@ -2,7 +2,7 @@
 //!
 //! # How it is found
 //!
-//! 1. The locks below a root are read ([`Survey`](crate::Survey)).
+//! 1. The locks below a root are read ([`Survey`](crate::survey::Survey)).
 //! 2. The nodes are assigned to *actors* (`actors`). A waiter for a named owner writes into its node which
 //!    nodes the owner holds; the nodes of one transaction are of one contender. Where that is unknown, all
 //!    nodes of a session are taken together, and what follows is only *possible*.
@@ -45,7 +45,7 @@ pub use self::report::{Deadlock, WaitEdge};
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
 /// use std::time::Duration;
-/// use lockkeeper::{Deadlocks, Survey};
+/// use lockkeeper::inspect::{Deadlocks, Survey};
 ///
 /// let survey = Survey::below(&manager, "/locks").await?;
 /// let deadlocks = Deadlocks::among(&manager, survey.locks(), Duration::from_secs(1)).await?;

@@ -21,10 +21,10 @@ use super::strategy::{Chooser, Strategy};
 ///
 /// # Promise
 ///
-/// A chosen instance is enabled in the latest [snapshot](crate::View::snapshot) of the service. It may be
-/// gone by now: a process that was killed stays in the snapshot until its session ends. So try a call that
-/// failed again, on another instance, if it may be done twice; and [report](Self::report_failure) the
-/// failure, so that the instance is not chosen for a while.
+/// A chosen instance is enabled in the latest [snapshot](crate::view::View::snapshot) of the service. It
+/// may be gone by now: a process that was killed stays in the snapshot until its session ends. So try a
+/// call that failed again, on another instance, if it may be done twice; and
+/// [report](Self::report_failure) the failure, so that the instance is not chosen for a while.
 ///
 /// # Session loss
 ///

@@ -13,7 +13,7 @@ use super::uri_spec::UriSpec;
 /// # Examples
 ///
 /// ```
-/// use lockkeeper::Instance;
+/// use lockkeeper::discovery::Instance;
 ///
 /// #[derive(serde::Serialize, serde::Deserialize)]
 /// struct Zone {

@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! That of Curator's `curator-x-discovery`: an instance is the node `<path>/<service>/<id>`, ephemeral, with
-//! JSON as data. [`json`] has the bytes.
+//! JSON as data. `docs/protocol.md` has the bytes.
 //!
 //! Sources: Apache Curator's `ServiceDiscoveryImpl`, `JsonInstanceSerializer`, `ServiceProviderImpl`,
 //! `DownInstancePolicy`; CURATOR-320 (delete and create at each reconnect), CURATOR-380 and CURATOR-470
@@ -64,7 +64,9 @@ use crate::view::ChildrenView;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
 /// use std::time::Duration;
 ///
-/// use lockkeeper::{Discovery, Instance, InstanceState, Strategy, ViewChange};
+/// use lockkeeper::Discovery;
+/// use lockkeeper::discovery::{Instance, InstanceState, Strategy};
+/// use lockkeeper::view::ViewChange;
 ///
 /// // A process of the service.
 /// let discovery = Discovery::new(&manager, "/services")?;
@@ -213,7 +215,7 @@ impl<P: Serialize> Discovery<P> {
 
 impl<P: DeserializeOwned + Send + Sync + 'static> Discovery<P> {
     /// Begins to follow the instances of a service, in the background: a
-    /// [`ChildrenView`](crate::ChildrenView). The service need not exist. It needs only the right to read.
+    /// [`ChildrenView`]. The service need not exist. It needs only the right to read.
     ///
     /// A [`ViewChange`](lockkeeper_core::ViewChange) is `Created` for an instance that came, `Deleted` for
     /// one that went, and `Updated` for one that changed, as when it drains. `Recreated` is one that went and

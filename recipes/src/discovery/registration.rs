@@ -50,7 +50,7 @@ impl<P> InstanceRegistration<P> {
 
     /// Waits until the instance is registered, without a limit of time, and returns the id of the
     /// transaction that created its node: a [view](crate::Discovery::service) has the instance after
-    /// [`await_until`](crate::View::await_until) that.
+    /// [`await_until`](crate::view::View::await_until) that.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-/// How a [`Balancer`](crate::Balancer) chooses an instance.
+/// How a [`Balancer`](crate::discovery::Balancer) chooses an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {

@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 /// # Examples
 ///
 /// ```
-/// use lockkeeper::{Instance, UriSpec};
+/// use lockkeeper::discovery::{Instance, UriSpec};
 ///
 /// let uri: UriSpec = "{scheme}://{address}:{port}/api".parse()?;
 /// let instance = Instance::new("web", "10.0.0.7", 8080).with_uri_spec(uri);
 /// assert_eq!(instance.uri().as_deref(), Some("http://10.0.0.7:8080/api"));
-/// # Ok::<_, lockkeeper::ConfigError>(())
+/// # Ok::<_, lockkeeper::error::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UriSpec {

@@ -90,7 +90,7 @@ const REVOKE: &str = "__REVOKE__";
 /// use lockkeeper::{ConnectionManager, Election};
 ///
 /// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
-/// # manager.znodes().create("/plan", b"", lockkeeper::CreateMode::Persistent).await?;
+/// # manager.znodes().create("/plan", b"", lockkeeper::znodes::CreateMode::Persistent).await?;
 /// let election = Election::new(&manager, "/elections/planner", "planner-3")?;
 ///
 /// let leadership = election.campaign().await?;

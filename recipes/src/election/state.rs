@@ -179,7 +179,8 @@ impl Election {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = lockkeeper_testserver::TestServer::start().await?;
     /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-    /// use lockkeeper::{CandidateState, Election};
+    /// use lockkeeper::Election;
+    /// use lockkeeper::election::CandidateState;
     ///
     /// let election = Election::new(&manager, "/elections/planner", "planner-3")?;
     /// let mut state = election.state();

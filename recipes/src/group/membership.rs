@@ -41,7 +41,7 @@ impl Membership {
 
     /// Waits until this process is a member, without a limit of time, and returns the id of the transaction
     /// that created the node: a [view](crate::Group::members) has the member after
-    /// [`await_until`](crate::View::await_until) that.
+    /// [`await_until`](crate::view::View::await_until) that.
     ///
     /// # Errors
     ///

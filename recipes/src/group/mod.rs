@@ -51,7 +51,8 @@ const UNOWNED: &str = "this node is persistent and belongs to no session, so it 
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use lockkeeper::{Group, ViewChange};
+/// use lockkeeper::Group;
+/// use lockkeeper::view::ViewChange;
 ///
 /// let group = Group::new(&manager, "/groups/indexers")?;
 /// let members = group.members()?;

@@ -96,8 +96,8 @@ impl IdBlocks {
     /// # Errors
     ///
     /// [`Error::Timeout`] if no block arrived within the manager's operation timeout,
-    /// [`CounterError::Overflow`](crate::CounterError::Overflow) after 2⁶³ − 1 ids,
-    /// [`CounterError::NotANumber`](crate::CounterError::NotANumber), [`Error::Refused`],
+    /// [`CounterError::Overflow`](crate::counter::CounterError::Overflow) after 2⁶³ − 1 ids,
+    /// [`CounterError::NotANumber`](crate::counter::CounterError::NotANumber), [`Error::Refused`],
     /// [`IdBlocksError::WentBack`] if the counter gives ids that this process has owned,
     /// [`Error::ServersReset`] if the servers have lost data, [`Error::Closed`] after a shutdown.
     ///

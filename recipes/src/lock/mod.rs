@@ -40,7 +40,8 @@ use crate::inspection::Inspection;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let servers = server.connect_string();
-/// use lockkeeper::{ConnectionManager, HoldEvent, Lock, Mutex};
+/// use lockkeeper::{ConnectionManager, Lock, Mutex};
+/// use lockkeeper::manager::HoldEvent;
 ///
 /// async fn once(lock: &dyn Lock) -> Result<(), Box<dyn std::error::Error>> {
 ///     let guard = lock.acquire().await?;

@@ -3,9 +3,11 @@ use std::time::Duration;
 
 use lockkeeper_core::{Deadline, Error, Ticket};
 
-/// A position in the queue of a lock, made by the lock's `enqueue`. [`MutexTicket`](crate::MutexTicket),
-/// [`ReentrantTicket`](crate::ReentrantTicket), [`ReadTicket`](crate::ReadTicket),
-/// [`WriteTicket`](crate::WriteTicket) and [`SemaphoreTicket`](crate::SemaphoreTicket) are tickets.
+/// A position in the queue of a lock, made by the lock's `enqueue`.
+/// [`MutexTicket`](crate::mutex::MutexTicket),
+/// [`ReentrantTicket`](crate::reentrant_mutex::ReentrantTicket),
+/// [`ReadTicket`](crate::rw_lock::ReadTicket), [`WriteTicket`](crate::rw_lock::WriteTicket) and
+/// [`SemaphoreTicket`](crate::semaphore::SemaphoreTicket) are tickets.
 ///
 /// The ticket keeps its position until it is dropped: after a wait that timed out or was dropped, call `wait`
 /// again. A drop of the ticket leaves the queue, and leaves no node behind. When no contender that excludes
@@ -70,9 +72,9 @@ impl<Q: Queued> QueueTicket<Q> {
     /// # Errors
     ///
     /// As the lock's `acquire`. A semaphore's contender that can never be granted
-    /// ([`SemaphoreError::TooManyPermits`](crate::SemaphoreError::TooManyPermits),
-    /// [`SemaphoreError::LimitsDisagree`](crate::SemaphoreError::LimitsDisagree)) has left the queue, so that
-    /// it blocks no other.
+    /// ([`SemaphoreError::TooManyPermits`](crate::semaphore::SemaphoreError::TooManyPermits),
+    /// [`SemaphoreError::LimitsDisagree`](crate::semaphore::SemaphoreError::LimitsDisagree)) has left the
+    /// queue, so that it blocks no other.
     ///
     /// # Cancel safety
     ///

@@ -35,7 +35,7 @@ impl MultiLockBuilder {
     }
 
     /// Admits owners that hold other locks already. Default: refused with
-    /// [`WouldDeadlock`](crate::WouldDeadlock).
+    /// [`WouldDeadlock`](crate::owner::WouldDeadlock).
     ///
     /// This is safe only if no holder of a member ever waits for a lock that the owner holds.
     pub fn allow_nesting(self) -> Self {

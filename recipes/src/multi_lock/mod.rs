@@ -119,8 +119,8 @@ impl MultiLock {
     /// # Errors
     ///
     /// [`MultiLockError`] names the member that failed, and the reason. The members that were taken before
-    /// are released, the last one first. The reason is [`WouldDeadlock`](crate::WouldDeadlock) if the owner
-    /// holds a lock already.
+    /// are released, the last one first. The reason is [`WouldDeadlock`](crate::owner::WouldDeadlock) if
+    /// the owner holds a lock already.
     ///
     /// # Cancel safety
     ///

@@ -11,7 +11,7 @@ use crate::limits;
 ///
 /// ```
 /// use std::time::Duration;
-/// use lockkeeper::HandOffPolicy;
+/// use lockkeeper::config::HandOffPolicy;
 ///
 /// let hand_off = HandOffPolicy::default().max_handoffs(50).idle_time(Duration::from_millis(20));
 /// # let _ = hand_off;

@@ -27,7 +27,7 @@ use crate::semaphore::{Lease, Semaphore};
 ///
 /// The mutex is not reentrant. A second acquire waits for the first guard, as every contender does; in the
 /// same chain of calls it waits for ever. If an [`Owner`] is in scope, the second acquire returns
-/// [`WouldDeadlock`](crate::WouldDeadlock) instead. For calls that lock again, use
+/// [`WouldDeadlock`](crate::owner::WouldDeadlock) instead. For calls that lock again, use
 /// [`ReentrantMutex`](crate::ReentrantMutex).
 ///
 /// A clone is cheap. Clones, and other objects with the same path in any process, are the same lock. The path
@@ -67,7 +67,7 @@ use crate::semaphore::{Lease, Semaphore};
 /// use lockkeeper::{ConnectionManager, Mutex};
 ///
 /// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
-/// # manager.znodes().create("/trains/7", b"", lockkeeper::CreateMode::Persistent).await?;
+/// # manager.znodes().create("/trains/7", b"", lockkeeper::znodes::CreateMode::Persistent).await?;
 /// let mutex = Mutex::new(&manager, "/locks/train-7")?;
 ///
 /// let guard = mutex.acquire().await?;
@@ -113,8 +113,8 @@ impl Mutex {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root. An acquire returns
-    /// [`SemaphoreError::LimitsDisagree`](crate::SemaphoreError::LimitsDisagree) while the path is in use for
-    /// a [`Semaphore`] with more permits.
+    /// [`SemaphoreError::LimitsDisagree`](crate::semaphore::SemaphoreError::LimitsDisagree) while the
+    /// path is in use for a [`Semaphore`] with more permits.
     pub fn in_semaphore_layout(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         Ok(Self::of(manager, MutexLayout::Semaphore(Box::new(Semaphore::new(manager, path, 1)?))))
     }
@@ -186,7 +186,8 @@ impl Mutex {
     /// # let server = lockkeeper_testserver::TestServer::start().await?;
     /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
     /// use std::time::Duration;
-    /// use lockkeeper::{HandOffPolicy, Mutex};
+    /// use lockkeeper::Mutex;
+    /// use lockkeeper::config::HandOffPolicy;
     ///
     /// let hand_off = HandOffPolicy::default().max_handoffs(50).idle_time(Duration::from_millis(20));
     /// let mutex = Mutex::new(&manager, "/locks/train-7")?.with_handoff(hand_off)?;
@@ -224,10 +225,10 @@ impl Mutex {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`](crate::WouldDeadlock) if the [owner in scope](Owner::scope) holds the lock already,
-    /// also by a guard that is lost and still kept. [`Error::Refused`] if the server refuses the node (access
-    /// list, quota). [`Error::ConflictingKind`] if another kind of lock uses the path. [`Error::Closed`]
-    /// after a shutdown has begun.
+    /// [`WouldDeadlock`](crate::owner::WouldDeadlock) if the [owner in scope](Owner::scope) holds the
+    /// lock already, also by a guard that is lost and still kept. [`Error::Refused`] if the server
+    /// refuses the node (access list, quota). [`Error::ConflictingKind`] if another kind of lock uses the
+    /// path. [`Error::Closed`] after a shutdown has begun.
     ///
     /// # Cancel safety
     ///

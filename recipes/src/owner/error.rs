@@ -19,7 +19,8 @@ impl RecipeError for NoOwner {}
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use lockkeeper::{ErrorKind, Mutex, Owner, WouldDeadlock};
+/// use lockkeeper::{Mutex, Owner};
+/// use lockkeeper::error::{ErrorKind, WouldDeadlock};
 ///
 /// let (mutex, owner) = (Mutex::new(&manager, "/locks/report")?, Owner::new("order-4711"));
 /// let guard = owner.scope(mutex.acquire()).await?;

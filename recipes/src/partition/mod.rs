@@ -11,7 +11,7 @@
 //! # Protocol
 //!
 //! Each member follows the members and the items by two views, and computes its share by rendezvous hashing
-//! ([`hash`]). It queues for each item of its share, in the queue of a mutex, and asks the holder by
+//! (`hash.rs`). It queues for each item of its share, in the queue of a mutex, and asks the holder by
 //! `__REVOKE__` to give the item up. The holder does so when it sees itself that the item belongs to another
 //! member. So a member with an older view takes nothing, and an item is worked on until its next owner waits.
 //!

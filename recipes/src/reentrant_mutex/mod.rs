@@ -100,9 +100,9 @@ impl ReentrantMutex {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] if `owner` still keeps guards of a lost hold. [`WouldDeadlock`](crate::WouldDeadlock)
-    /// if `owner` holds the path as a plain [`Mutex`](crate::Mutex). Otherwise as
-    /// [`Mutex::acquire`](crate::Mutex::acquire).
+    /// [`Error::Lost`] if `owner` still keeps guards of a lost hold.
+    /// [`WouldDeadlock`](crate::owner::WouldDeadlock) if `owner` holds the path as a plain
+    /// [`Mutex`](crate::Mutex). Otherwise as [`Mutex::acquire`](crate::Mutex::acquire).
     ///
     /// # Cancel safety
     ///
@@ -147,7 +147,7 @@ impl ReentrantMutex {
     ///
     /// # Errors
     ///
-    /// [`Error::Recipe`] with [`NoOwner`](crate::NoOwner) if there is neither. Otherwise as
+    /// [`Error::Recipe`] with [`NoOwner`](crate::owner::NoOwner) if there is neither. Otherwise as
     /// [`acquire`](Self::acquire).
     ///
     /// # Cancel safety

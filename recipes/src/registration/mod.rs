@@ -28,8 +28,8 @@ use lockkeeper_core::{
 /// process that was started again waits until the session of its predecessor ends, if that one did not
 /// release.
 ///
-/// [`Survey`](crate::Survey) shows the node and its session, as a member of a
-/// [`SurveyGroup`](crate::SurveyGroup).
+/// [`Survey`](crate::survey::Survey) shows the node and its session, as a member of a
+/// [`SurveyGroup`](crate::survey::SurveyGroup).
 ///
 /// # Cost
 ///

@@ -196,8 +196,8 @@ impl RwLock {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`](crate::WouldDeadlock) if the owner holds the lock for reading: it would wait for
-    /// itself. Nothing is sent then. Otherwise as [`read`](Self::read).
+    /// [`WouldDeadlock`](crate::owner::WouldDeadlock) if the owner holds the lock for reading: it would
+    /// wait for itself. Nothing is sent then. Otherwise as [`read`](Self::read).
     ///
     /// # Cancel safety
     ///

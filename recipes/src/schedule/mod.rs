@@ -101,7 +101,8 @@ const RECORDS_MAX: usize = 2 * RECORDS_KEPT;
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let servers = server.connect_string();
 /// use std::time::Duration;
-/// use lockkeeper::{ConnectionManager, Missed, Schedule};
+/// use lockkeeper::{ConnectionManager, Schedule};
+/// use lockkeeper::schedule::Missed;
 ///
 /// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
 /// let day = Duration::from_secs(24 * 3600);

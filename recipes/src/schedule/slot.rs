@@ -89,7 +89,7 @@ impl Slot {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = lockkeeper_testserver::TestServer::start().await?;
     /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-    /// # manager.znodes().create("/report", b"", lockkeeper::CreateMode::Persistent).await?;
+    /// # manager.znodes().create("/report", b"", lockkeeper::znodes::CreateMode::Persistent).await?;
     /// use std::time::Duration;
     /// use lockkeeper::Schedule;
     ///

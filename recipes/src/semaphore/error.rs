@@ -12,7 +12,8 @@ use thiserror::Error;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use lockkeeper::{Semaphore, SemaphoreError};
+/// use lockkeeper::Semaphore;
+/// use lockkeeper::error::SemaphoreError;
 ///
 /// let semaphore = Semaphore::new(&manager, "/licences", 2)?;
 /// match semaphore.acquire_many(3).await {

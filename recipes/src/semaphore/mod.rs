@@ -135,7 +135,8 @@ const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::LEASE]);
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use lockkeeper::{Semaphore, SharedLimit};
+/// use lockkeeper::Semaphore;
+/// use lockkeeper::locks::SharedLimit;
 ///
 /// let limit = SharedLimit::new(&manager, "/licences/limit")?;
 /// limit.set(2).await?;

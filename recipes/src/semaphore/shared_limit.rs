@@ -17,7 +17,7 @@ use super::error::SemaphoreError;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use lockkeeper::SharedLimit;
+/// use lockkeeper::locks::SharedLimit;
 ///
 /// let limit = SharedLimit::new(&manager, "/licences/limit")?;
 /// limit.set(4).await?;

@@ -26,7 +26,8 @@ const NODES_MAX: usize = 10_000;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use lockkeeper::{Mutex, Survey};
+/// use lockkeeper::Mutex;
+/// use lockkeeper::inspect::Survey;
 ///
 /// let mutex = Mutex::new(&manager, "/shop/locks/train-7")?;
 /// let _guard = mutex.acquire().await?;

@@ -25,7 +25,9 @@ pub enum OneLevel {}
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use lockkeeper::{ChildrenView, CreateMode, ViewChange};
+/// use lockkeeper::ChildrenView;
+/// use lockkeeper::view::ViewChange;
+/// use lockkeeper::znodes::CreateMode;
 ///
 /// let flags = ChildrenView::new(&manager, "/flags")?;
 /// flags.ready().await?;

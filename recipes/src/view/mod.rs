@@ -11,14 +11,15 @@ use std::fmt::{self, Debug, Formatter};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use lockkeeper_core::{
-    ConnectionManager, DecodeFailure, Error, IntoPath, Snapshot, Stat, ViewBounds, ViewChanges, ViewPoint,
-    ViewScope, ViewState, ZnodePath,
-};
+use lockkeeper_core::{ConnectionManager, DecodeFailure, Error, IntoPath, Stat, ViewScope, ZnodePath};
 
 pub use self::children_view::{ChildrenView, OneLevel};
 pub use self::node_view::{NodeView, OneNode};
 pub use self::tree_view::{EveryLevel, TreeView};
+#[doc(inline)]
+pub use lockkeeper_core::{
+    Difference, Snapshot, ViewBounds, ViewChange, ViewChanges, ViewNode, ViewPoint, ViewState,
+};
 
 /// A copy of nodes that follows the server: see [`NodeView`], [`ChildrenView`] and [`TreeView`].
 ///

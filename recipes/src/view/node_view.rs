@@ -25,7 +25,8 @@ pub enum OneNode {}
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use lockkeeper::{CreateMode, NodeView};
+/// use lockkeeper::NodeView;
+/// use lockkeeper::znodes::CreateMode;
 ///
 /// let workers = NodeView::with_decoder(&manager, "/config/workers", |data| {
 ///     Ok::<u32, Box<dyn std::error::Error + Send + Sync>>(std::str::from_utf8(data)?.parse()?)
@@ -38,7 +39,7 @@ pub enum OneNode {}
 /// assert_eq!(node.value()?, &16);
 ///
 /// let mut changes = workers.changes();
-/// manager.znodes().write("/config/workers", "many", lockkeeper::ANY_VERSION).await?;
+/// manager.znodes().write("/config/workers", "many", lockkeeper::znodes::ANY_VERSION).await?;
 /// let difference = changes.next().await.expect("not closed");
 /// let node = difference.snapshot().root().expect("it exists");
 /// assert!(node.value().is_err()); // the bytes are kept, and the view continues

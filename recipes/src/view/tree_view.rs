@@ -26,7 +26,8 @@ pub enum EveryLevel {}
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-/// use lockkeeper::{CreateMode, TreeView};
+/// use lockkeeper::TreeView;
+/// use lockkeeper::znodes::CreateMode;
 ///
 /// manager.znodes().create("/shop/prices/apple", "3", CreateMode::Persistent).await?;
 /// let shop = TreeView::new(&manager, "/shop")?;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{CreateMode, Error};
+use lockkeeper::Error;
+use lockkeeper::znodes::CreateMode;
 
 use super::{BARRIER, client, is_open, member, members, members_become};
 use crate::limit::{gives_up, within};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use lockkeeper::{DoubleBarrier, Error, ErrorKind, Inside, LossReason, Outcome, State};
+use lockkeeper::error::{ErrorKind, LossReason, Outcome};
+use lockkeeper::manager::State;
+use lockkeeper::{DoubleBarrier, Error, Inside};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{BARRIER, client, is_open, member, members, members_become};

@@ -61,7 +61,12 @@ async fn a_waiter_outlives_its_connection_and_its_session() {
 async fn a_barrier_whose_answer_was_lost_is_found_to_be_set_and_removed() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let barrier = Barrier::new(&client(&server_fixture).await, PATH).unwrap();
-    server_fixture.rival.znodes().create("/barriers", "", lockkeeper::CreateMode::Persistent).await.unwrap();
+    server_fixture
+        .rival
+        .znodes()
+        .create("/barriers", "", lockkeeper::znodes::CreateMode::Persistent)
+        .await
+        .unwrap();
     let lost = server_fixture.server.fault(When::create().path(PATH), Fault::DropConnectionAfter);
     assert!(within("the barrier", barrier.set()).await.unwrap().unwrap());
     let also_lost = server_fixture.server.fault(When::op(Op::Delete).path(PATH), Fault::DropConnectionAfter);

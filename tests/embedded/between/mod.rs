@@ -17,7 +17,8 @@ mod starts;
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, State};
+use lockkeeper::ConnectionManager;
+use lockkeeper::manager::State;
 use lockkeeper_testserver::{Fault, When};
 
 use crate::limit::within;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures::poll;
-use lockkeeper::{ConnectionManager, CreateMode, MultiLock, Mutex, Semaphore, SharedLimit, ZnodePath};
+use lockkeeper::locks::SharedLimit;
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{ConnectionManager, MultiLock, Mutex, Semaphore, ZnodePath};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use crate::limit::within;

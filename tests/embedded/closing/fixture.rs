@@ -2,9 +2,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use lockkeeper::{
-    ConnectionManager, Error, HandOffPolicy, Lock, MultiLock, Mutex, MutexGuard, RwLock, Semaphore,
-};
+use lockkeeper::config::HandOffPolicy;
+use lockkeeper::{ConnectionManager, Error, Lock, MultiLock, Mutex, MutexGuard, RwLock, Semaphore};
 use lockkeeper_testserver::machine::Machine;
 use tokio::task::JoinHandle;
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use lockkeeper::{CompareAndSet, Counter, CounterError, Error, ErrorKind, Outcome};
+use lockkeeper::error::{CounterError, ErrorKind, Outcome};
+use lockkeeper::value::CompareAndSet;
+use lockkeeper::{Counter, Error};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::{COUNTER, add_ones, change, client, counter, number_on, writers};
@@ -53,7 +55,7 @@ async fn a_first_addition_counts_once_although_another_client_creates_the_counte
     for fault in [Fault::DropConnectionAfter, Fault::DropConnectionBefore] {
         let server_fixture = ServerFixture::start().await.unwrap();
         let manager = client(&server_fixture).await;
-        manager.znodes().create("/counters", "", lockkeeper::CreateMode::Persistent).await.unwrap();
+        manager.znodes().create("/counters", "", lockkeeper::znodes::CreateMode::Persistent).await.unwrap();
         let (here, there) = (counter(&manager), counter(&server_fixture.rival));
         let session = server_fixture.sessions_of_actor()[0];
         let lost = server_fixture.server.fault(change().session(session), fault);

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use lockkeeper::{CompareAndSet, ConnectionManager, CreateMode, ErrorKind};
+use lockkeeper::ConnectionManager;
+use lockkeeper::error::ErrorKind;
+use lockkeeper::value::CompareAndSet;
+use lockkeeper::znodes::CreateMode;
 use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::{Fault, When};
 

@@ -1,6 +1,8 @@
 //! Each call has its own fate, also if several are applied together.
 
-use lockkeeper::{CompareAndSet, Error, Refusal, SharedData, SharedValue, SharedValueError};
+use lockkeeper::error::{Refusal, SharedValueError};
+use lockkeeper::value::{CompareAndSet, SharedData};
+use lockkeeper::{Error, SharedValue};
 use lockkeeper_testserver::{ErrorCode, Fault};
 
 use super::{change, client, counter};

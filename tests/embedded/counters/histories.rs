@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use lockkeeper::{CompareAndSet, ConnectionManager, Counter, Error, SharedValue};
+use lockkeeper::value::CompareAndSet;
+use lockkeeper::{ConnectionManager, Counter, Error, SharedValue};
 use lockkeeper_tests::{NumberAnswer, NumberCall, NumberHistory};
 use lockkeeper_testserver::{Fault, Op, When};
 use rand::rngs::StdRng;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lockkeeper::{ConnectionManager, CounterError, ErrorKind, IdBlocks, IdBlocksError};
+use lockkeeper::error::{CounterError, ErrorKind, IdBlocksError};
+use lockkeeper::{ConnectionManager, IdBlocks};
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::Fault;
 use parking_lot::Mutex;

@@ -1,6 +1,6 @@
 //! The end of the session, before the answer and after it.
 
-use lockkeeper::ErrorKind;
+use lockkeeper::error::ErrorKind;
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{COUNTER, add_ones, change, client, counter, number_on, writers};

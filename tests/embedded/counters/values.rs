@@ -1,6 +1,8 @@
 //! Shared values.
 
-use lockkeeper::{CompareAndSet, ErrorKind, Revision, SharedCount, SharedValue, SharedValueError};
+use lockkeeper::error::{ErrorKind, SharedValueError};
+use lockkeeper::value::{CompareAndSet, Revision};
+use lockkeeper::{SharedCount, SharedValue};
 use lockkeeper_testserver::{Fault, Isolation, Op, TestServer, When};
 
 use super::client;
@@ -60,10 +62,10 @@ async fn a_node_that_was_deleted_and_created_again_is_another_revision() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let (here, there) = (client(&server_fixture).await, &server_fixture.rival);
     let value = SharedValue::new(&here, VALUE, Vec::new()).unwrap();
-    there.znodes().create(VALUE, "red", lockkeeper::CreateMode::Persistent).await.unwrap();
+    there.znodes().create(VALUE, "red", lockkeeper::znodes::CreateMode::Persistent).await.unwrap();
     let seen = value.get().await.unwrap();
     assert!(there.znodes().delete(VALUE).await.unwrap());
-    there.znodes().create(VALUE, "red", lockkeeper::CreateMode::Persistent).await.unwrap();
+    there.znodes().create(VALUE, "red", lockkeeper::znodes::CreateMode::Persistent).await.unwrap();
     let set = within("the write", value.compare_and_set(seen.revision, b"blue".to_vec())).await.unwrap();
     assert!(matches!(set.unwrap(), CompareAndSet::Differs(other) if other.value == b"red"));
 }

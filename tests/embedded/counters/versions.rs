@@ -1,6 +1,9 @@
 //! Versions that overflow.
 
-use lockkeeper::{ANY_VERSION, CompareAndSet, Error, Refusal, SharedCount};
+use lockkeeper::error::Refusal;
+use lockkeeper::value::CompareAndSet;
+use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::{Error, SharedCount};
 use lockkeeper_testserver::Fault;
 
 use super::{COUNTER, change, client, counter, number_on};
@@ -65,7 +68,7 @@ async fn a_shared_value_is_compared_by_its_write_and_not_by_a_version_that_comes
 async fn a_version_that_has_overflowed_is_a_condition_as_any_other() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let znodes = client(&server_fixture).await.znodes();
-    znodes.create("/node", "a", lockkeeper::CreateMode::Persistent).await.unwrap();
+    znodes.create("/node", "a", lockkeeper::znodes::CreateMode::Persistent).await.unwrap();
     assert!(server_fixture.server.set_version("/node", -7));
     let refused = znodes.write("/node", "b", -8).await.unwrap_err();
     assert!(matches!(refused, Error::Refused { refusal: Refusal::BadVersion, .. }), "{refused}");

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use lockkeeper::{ConnectionManager, Deadline, Deadlocks, Error, Mutex, Owner, RwLock, Semaphore, Survey};
+use lockkeeper::inspect::{Deadlocks, Survey};
+use lockkeeper::locks::Deadline;
+use lockkeeper::{ConnectionManager, Error, Mutex, Owner, RwLock, Semaphore};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio_util::sync::CancellationToken;

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use lockkeeper::{Certainty, Deadlocks, Identity, Mutex, Owner, Revoker, Role};
+use lockkeeper::inspect::{Certainty, Deadlocks, Identity, Role};
+use lockkeeper::{Mutex, Owner, Revoker};
 use lockkeeper_tests::Take::{self, AtOnce, Both, Lock, Permit, Read, Write};
 use lockkeeper_tests::{Circle, Timing};
 

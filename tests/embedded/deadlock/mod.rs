@@ -5,7 +5,8 @@ mod made;
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Deadlocks, Inspection, Survey};
+use lockkeeper::inspect::{Deadlocks, Survey};
+use lockkeeper::{ConnectionManager, Inspection};
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::TestServer;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lockkeeper::{Balancer, FailurePolicy, InstanceState, Strategy};
+use lockkeeper::discovery::{Balancer, FailurePolicy, InstanceState, Strategy};
 
 use super::{client, discovery, instance, register, synced};
 use crate::limit::within;
@@ -138,7 +138,7 @@ async fn a_client_without_a_connection_chooses_from_what_it_knows() {
     let mut changes = balancer.view().changes();
     server_fixture.server.stop().await;
     let stale = async {
-        while balancer.view().state() != lockkeeper::ViewState::Stale {
+        while balancer.view().state() != lockkeeper::view::ViewState::Stale {
             changes.next().await.unwrap();
         }
     };

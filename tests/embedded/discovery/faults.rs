@@ -1,7 +1,7 @@
 //! Every request of a registered instance and of a client's view times every fault.
 
 use futures::future::join_all;
-use lockkeeper::{InstanceState, Strategy};
+use lockkeeper::discovery::{InstanceState, Strategy};
 use lockkeeper_testserver::{Op, When};
 
 use super::{data, discovery, instance};

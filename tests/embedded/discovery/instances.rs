@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use lockkeeper::{
-    CreateMode, Discovery, Error, Instance, InstanceState, OnDeletion, PresenceState, ServiceType, Strategy,
-};
+use lockkeeper::discovery::{Instance, InstanceState, ServiceType, Strategy};
+use lockkeeper::presence::{OnDeletion, PresenceState};
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{Discovery, Error};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{PATH, client, data, discovery, ids, instance, next, register, synced};

@@ -8,10 +8,9 @@ mod updates;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{
-    ConnectionManager, Discovery, Instance, InstanceRegistration, NoPayload, ServiceView, ViewChange,
-    ViewChanges,
-};
+use lockkeeper::discovery::{Instance, InstanceRegistration, NoPayload, ServiceView};
+use lockkeeper::view::{ViewChange, ViewChanges};
+use lockkeeper::{ConnectionManager, Discovery};
 use lockkeeper_testserver::machine::Machine;
 
 use crate::limit::within;

@@ -1,6 +1,8 @@
 //! Updates of an instance: its state, its payload, all of it.
 
-use lockkeeper::{Discovery, Error, Instance, InstanceRegistration, InstanceState, Refusal};
+use lockkeeper::discovery::{Instance, InstanceRegistration, InstanceState};
+use lockkeeper::error::Refusal;
+use lockkeeper::{Discovery, Error};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{ConfigError, Election, Error, Inspection, LossReason, MultiLock};
+use lockkeeper::error::{ConfigError, LossReason};
+use lockkeeper::{Election, Error, Inspection, MultiLock};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 

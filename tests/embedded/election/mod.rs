@@ -7,7 +7,8 @@ mod terms;
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Election, LeaderWatch, Leadership};
+use lockkeeper::election::LeaderWatch;
+use lockkeeper::{ConnectionManager, Election, Leadership};
 use tokio::task::JoinHandle;
 
 use crate::limit::within;

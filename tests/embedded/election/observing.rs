@@ -1,7 +1,10 @@
 //! What observers see.
 
 use futures::FutureExt;
-use lockkeeper::{CreateMode, Election, Error, LossReason, Revoker, State};
+use lockkeeper::error::LossReason;
+use lockkeeper::manager::State;
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{Election, Error, Revoker};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::{candidate, client, election, leading, next, some};

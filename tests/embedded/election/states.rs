@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use futures::FutureExt;
-use lockkeeper::{CandidateState, CandidateWatch, Election, Leadership, LossReason};
+use lockkeeper::election::{CandidateState, CandidateWatch};
+use lockkeeper::error::LossReason;
+use lockkeeper::{Election, Leadership};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::{candidate, client, election, leading};

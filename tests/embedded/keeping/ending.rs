@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{
-    ConfigError, Error, HandOffPolicy, HoldEvent, Lock, LossReason, Mutex, ReleaseError, Revoker,
-};
+use lockkeeper::config::HandOffPolicy;
+use lockkeeper::error::{ConfigError, LossReason};
+use lockkeeper::manager::HoldEvent;
+use lockkeeper::{Error, Lock, Mutex, ReleaseError, Revoker};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::fixture::{HandOffFixture, Waiter, keep};

@@ -3,7 +3,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{ConnectionManager, Error, HandOffPolicy, Mutex, MutexGuard};
+use lockkeeper::config::HandOffPolicy;
+use lockkeeper::{ConnectionManager, Error, Mutex, MutexGuard};
 use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::{Passed, Subject};
 

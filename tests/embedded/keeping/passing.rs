@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{HandOffPolicy, HoldEvent, Lock, Mutex, Owner, State, WouldDeadlock};
+use lockkeeper::config::HandOffPolicy;
+use lockkeeper::error::WouldDeadlock;
+use lockkeeper::manager::{HoldEvent, State};
+use lockkeeper::{Lock, Mutex, Owner};
 use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{Fault, Op, When};
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{
-    AssignedItem, ConfigError, ConnectionManager, Error, FencingToken, Mutex, Partition, PartitionMember,
-    PartitionShare, PresenceState, ReleaseReason, Revoker,
-};
+use lockkeeper::error::ConfigError;
+use lockkeeper::partition::{AssignedItem, PartitionMember, PartitionShare, ReleaseReason};
+use lockkeeper::presence::PresenceState;
+use lockkeeper::{ConnectionManager, Error, FencingToken, Mutex, Partition, Revoker};
 use lockkeeper_test_recipes::partition::Board;
 use lockkeeper_testserver::fault::{Passed, Subject};
 use lockkeeper_testserver::{Fault, Op, When};
@@ -57,7 +57,7 @@ async fn an_item_that_a_member_does_not_give_up_stays_with_it_and_is_shown() {
     };
     let inspection = within("the requests", requested).await.unwrap();
     assert_eq!(inspection.members(), ["a", "b"]);
-    let misplaced: Vec<&str> = inspection.misplaced().map(lockkeeper::PartitionItem::name).collect();
+    let misplaced: Vec<&str> = inspection.misplaced().map(lockkeeper::inspect::PartitionItem::name).collect();
     for item in inspection.items().iter().filter(|item| kept.contains(&item.name())) {
         assert_eq!(item.owner(), Some("b"));
         assert_eq!(item.contenders().len(), 2);

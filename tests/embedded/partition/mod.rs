@@ -7,7 +7,8 @@ mod members;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lockkeeper::{ConnectionManager, Error, Partition, PartitionMember};
+use lockkeeper::partition::PartitionMember;
+use lockkeeper::{ConnectionManager, Error, Partition};
 use lockkeeper_test_recipes::partition::{Board, work};
 use lockkeeper_testserver::machine::Machine;
 use tokio::sync::oneshot;

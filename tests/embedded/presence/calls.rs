@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Error, Outcome, PresenceState, State};
+use lockkeeper::error::Outcome;
+use lockkeeper::manager::State;
+use lockkeeper::presence::PresenceState;
+use lockkeeper::{ConnectionManager, Error};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::{PATH, SESSION, client, gone, newest_session, node, register, registered, state_is};

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{OnDeletion, PresenceState, Registration, State};
+use lockkeeper::Registration;
+use lockkeeper::manager::State;
+use lockkeeper::presence::{OnDeletion, PresenceState};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{PATH, client, gone, newest_session, node, register, registered, state_is};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use lockkeeper::PresenceState;
+use lockkeeper::presence::PresenceState;
 use lockkeeper_testserver::{Op, When};
 
 use super::{PATH, gone, node, register, state_is};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use futures::future::join_all;
-use lockkeeper::{
-    ConnectionManager, CreateMode, Error, Group, Member, MemberLayout, Membership, PresenceState, ViewChange,
-    ViewChanges,
-};
+use lockkeeper::presence::{Member, MemberLayout, Membership, PresenceState};
+use lockkeeper::view::{ViewChange, ViewChanges};
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{ConnectionManager, Error, Group};
 
 use lockkeeper_tests::Timing;
 use lockkeeper_testserver::Op;
@@ -96,7 +96,7 @@ async fn a_member_is_back_after_the_end_of_its_session() {
     let watcher = self::group(&server_fixture.rival).members().unwrap();
     within("the view", watcher.ready()).await.unwrap().unwrap();
     let mut watches: Vec<_> = members.iter().map(Membership::watch).collect();
-    let before: Vec<_> = watches.iter().map(lockkeeper::PresenceWatch::state).collect();
+    let before: Vec<_> = watches.iter().map(lockkeeper::presence::PresenceWatch::state).collect();
     assert!(server_fixture.server.expire(session));
     for (watch, before) in watches.iter_mut().zip(&before) {
         state_is(watch, |state| state.is_registered() && state != *before).await;

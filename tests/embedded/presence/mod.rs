@@ -9,7 +9,8 @@ mod sessions;
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, PresenceState, PresenceWatch, Registration};
+use lockkeeper::presence::{PresenceState, PresenceWatch};
+use lockkeeper::{ConnectionManager, Registration};
 use lockkeeper_testserver::machine::Machine;
 
 use crate::limit::within;

@@ -1,7 +1,10 @@
 //! What a registration does without faults.
 
 use futures::FutureExt;
-use lockkeeper::{CreateMode, Error, OnDeletion, PresenceError, PresenceState, Refusal, Registration};
+use lockkeeper::error::{PresenceError, Refusal};
+use lockkeeper::presence::{OnDeletion, PresenceState};
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{Error, Registration};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::{PATH, client, gone, newest_session, node, register, registered, state_is};

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{NodeView, PresenceState, ViewChange};
+use lockkeeper::NodeView;
+use lockkeeper::presence::PresenceState;
+use lockkeeper::view::ViewChange;
 use lockkeeper_testserver::fault::{Passed, Subject};
 use lockkeeper_testserver::{Fault, Op, When};
 

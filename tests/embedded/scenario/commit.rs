@@ -1,4 +1,5 @@
-use lockkeeper::{TxnError, TxnResult};
+use lockkeeper::error::TxnError;
+use lockkeeper::znodes::TxnResult;
 use lockkeeper_test_recipes::AnyAdapter;
 use lockkeeper_testserver::Op;
 

@@ -1,6 +1,7 @@
 //! From one side of a read/write lock to the other.
 
-use lockkeeper::{Error, Owner, RwLock, UpgradeError};
+use lockkeeper::error::UpgradeError;
+use lockkeeper::{Error, Owner, RwLock};
 use lockkeeper_test_recipes::AnyAdapter;
 use lockkeeper_test_recipes::rw_lock::{Sides, Writing};
 use lockkeeper_testserver::Op;

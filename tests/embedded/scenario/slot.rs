@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Error, Missed, OnceCell, Schedule};
+use lockkeeper::schedule::Missed;
+use lockkeeper::{Error, OnceCell, Schedule};
 use lockkeeper_test_recipes::AnyAdapter;
 use lockkeeper_test_recipes::mutex::Plain;
 

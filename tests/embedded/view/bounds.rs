@@ -1,9 +1,9 @@
 //! Views that may not grow, and views that may not read.
 
-use lockkeeper::{
-    ANY_VERSION, ChildrenView, ConnectionManager, CreateMode, Error, Exceeded, Mutex, NodeView, Refusal,
-    TreeView, ViewBounds, ViewError, ViewState,
-};
+use lockkeeper::error::{Exceeded, Refusal, ViewError};
+use lockkeeper::view::{ViewBounds, ViewState};
+use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::{ChildrenView, ConnectionManager, Error, Mutex, NodeView, TreeView};
 use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 

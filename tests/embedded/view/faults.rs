@@ -1,7 +1,8 @@
 //! Every request of a view times every fault.
 
 use futures::future::join_all;
-use lockkeeper::{TreeView, ViewState};
+use lockkeeper::TreeView;
+use lockkeeper::view::ViewState;
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::witness::{Witness, tree_of};

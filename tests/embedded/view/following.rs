@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ANY_VERSION, ChildrenView, CreateMode, NodeView, TreeView, ViewChange, ViewState};
+use lockkeeper::view::{ViewChange, ViewState};
+use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::{ChildrenView, NodeView, TreeView};
 
 use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::{Fault, Isolation, Op, TestServer, When};

@@ -9,7 +9,9 @@ mod witness;
 
 use std::time::Duration;
 
-use lockkeeper::{ANY_VERSION, ConnectionManager, CreateMode, Error, Refusal};
+use lockkeeper::error::Refusal;
+use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::{ConnectionManager, Error};
 
 use crate::limit::within;
 use crate::server_fixture::{ServerFixture, builder};

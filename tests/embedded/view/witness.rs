@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use lockkeeper::{Difference, Snapshot, ViewChange, ViewChanges, ViewState};
+use lockkeeper::view::{Difference, Snapshot, ViewChange, ViewChanges, ViewState};
 use lockkeeper_testserver::machine::Machine;
 
 use crate::limit::within;
@@ -86,7 +86,7 @@ impl Witness {
 }
 
 pub(super) fn copy_of(snapshot: &Arc<Snapshot>) -> Copy {
-    let node = |(path, node): (&str, &Arc<lockkeeper::ViewNode>)| {
+    let node = |(path, node): (&str, &Arc<lockkeeper::view::ViewNode>)| {
         (path.to_owned(), (node.stat().czxid, node.stat().mzxid, node.data().to_vec()))
     };
     snapshot.iter().map(node).collect()

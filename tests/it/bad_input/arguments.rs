@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use lockkeeper::config::{Acl, ConnectionManagerBuilder};
+use lockkeeper::error::{ConfigError, ConnectError};
+use lockkeeper::locks::SharedLimit;
 use lockkeeper::{
-    Acl, ConfigError, ConnectError, ConnectionManager, ConnectionManagerBuilder, DoubleBarrier, Error,
-    IdBlocks, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore, SharedLimit,
+    ConnectionManager, DoubleBarrier, Error, IdBlocks, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex,
+    RwLock, Semaphore,
 };
 use lockkeeper_tests::{OpCode, Proxies, Record};
 

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use lockkeeper::{
-    Error, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, Refusal, RwLock, Semaphore, SemaphoreError,
-    SharedLimit,
-};
+use lockkeeper::error::{Refusal, SemaphoreError};
+use lockkeeper::locks::SharedLimit;
+use lockkeeper::{Error, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore};
 use lockkeeper_tests::{CreateMode, Ensemble, RawClient};
 
 use crate::support::{LONG, builder, connect};

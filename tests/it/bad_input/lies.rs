@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use lockkeeper::locks::SharedLimit;
+use lockkeeper::znodes::CreateMode;
 use lockkeeper::{
-    ConnectionManager, CreateMode, Error, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock,
-    Semaphore, SharedLimit,
+    ConnectionManager, Error, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore,
 };
 use lockkeeper_tests::{Ensemble, Lie, Proxies, Timing, eventually};
 use tokio::task::JoinSet;
@@ -171,7 +172,8 @@ async fn lied_to(ensemble: &'static Ensemble, seed: u64) -> (Vec<Lie>, usize) {
     let lies = proxies.tell_the_truth();
 
     // The client works again, at the latest with its next session. A false transaction id above all others
-    // cannot be told from servers that went back: this manager grants nothing more then, and the next one does.
+    // cannot be told from servers that went back: this manager grants nothing more then, and the next one
+    // does.
     if !works_again(ensemble, &manager, seed).await {
         manager.shutdown().await.ok();
         manager = ends("connect", seed, connect()).await.unwrap();

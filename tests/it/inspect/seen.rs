@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
+use lockkeeper::config::{Acl, Permissions};
+use lockkeeper::error::Refusal;
+use lockkeeper::inspect::{AgeClock, Role};
+use lockkeeper::locks::SharedLimit;
 use lockkeeper::{
-    Acl, AgeClock, Error, Inspection, Lock, MultiLock, Mutex, Owner, Permissions, RateLimiter,
-    ReentrantMutex, Refusal, Role, RwLock, Semaphore, SharedLimit,
+    Error, Inspection, Lock, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore,
 };
 use lockkeeper_tests::{CreateMode, Ensemble};
 
 use crate::support::{builder, children, connect};
 
 fn roles(seen: &Inspection) -> Vec<Role> {
-    seen.contenders().iter().map(lockkeeper::ContenderInfo::role).collect()
+    seen.contenders().iter().map(lockkeeper::inspect::ContenderInfo::role).collect()
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, SemaphoreError, State};
+use lockkeeper::error::SemaphoreError;
+use lockkeeper::manager::State;
+use lockkeeper::{ConnectionManager, Mutex, Owner, ReentrantMutex, RwLock, Semaphore};
 use lockkeeper_tests::{After, Ensemble, dropped_after};
 
 use crate::support::{behind_proxy, connect, no_node_is_left, nodes_become};

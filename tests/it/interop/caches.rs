@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use lockkeeper::{ANY_VERSION, ChildrenView, CreateMode, NodeView, Snapshot, TreeView};
+use lockkeeper::view::Snapshot;
+use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::{ChildrenView, NodeView, TreeView};
 use lockkeeper_tests::{Ensemble, Peer, Timing, eventually, left_out};
 
 use super::fixture::{InteropFixture, Outcome, SESSION};

@@ -1,6 +1,7 @@
 //! Our discovery and Curator's `curator-x-discovery`, on one path and byte for byte.
 
-use lockkeeper::{Discovery, Instance, InstanceState, ServiceView, Strategy};
+use lockkeeper::Discovery;
+use lockkeeper::discovery::{Instance, InstanceState, ServiceView, Strategy};
 use lockkeeper_tests::{Timing, eventually, leave_out_without};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 //! Our group and Curator's `GroupMember`, on one path; and the parties of kazoo, which we read.
 
-use lockkeeper::{Group, MemberLayout};
+use lockkeeper::Group;
+use lockkeeper::presence::MemberLayout;
 use lockkeeper_tests::{Ensemble, Peer, Timing, eventually, left_out};
 
 use super::fixture::{Failure, InteropFixture, Outcome, SESSION};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{FencingToken, HandOffPolicy, Mutex};
+use lockkeeper::config::HandOffPolicy;
+use lockkeeper::{FencingToken, Mutex};
 use parking_lot::Mutex as Shared;
 
 use super::fixture::{Failure, InteropFixture, Outcome};

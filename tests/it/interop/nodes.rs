@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Error, Mutex, Phase};
+use lockkeeper::error::Phase;
+use lockkeeper::{Error, Mutex};
 use lockkeeper_tests::{CreateMode, CuratorPeer, Ensemble, Timing, eventually, left_out};
 use tokio::sync::Mutex as AsyncMutex;
 

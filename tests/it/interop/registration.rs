@@ -1,6 +1,7 @@
 //! Our registration and Curator's `PersistentNode`, on one path.
 
-use lockkeeper::{PresenceState, Registration};
+use lockkeeper::Registration;
+use lockkeeper::presence::PresenceState;
 use lockkeeper_tests::{Timing, eventually};
 
 use super::fixture::{Failure, InteropFixture, Outcome};

@@ -20,7 +20,7 @@ async fn a_revoke_request_of_java_reaches_our_holder() -> Outcome {
     asked?;
     revoked?;
     assert!(guard.is_valid(), "a request ends no hold");
-    assert!(mutex.inspect().await?.holders().all(lockkeeper::ContenderInfo::is_revoked));
+    assert!(mutex.inspect().await?.holders().all(lockkeeper::inspect::ContenderInfo::is_revoked));
     guard.release().await?;
     waiter.await??;
     Ok(())
@@ -37,7 +37,10 @@ async fn our_revoke_request_reaches_java() -> Outcome {
     let ticket = mutex.enqueue().await?;
     let seen = mutex.inspect().await?;
     let asked = Revoker::new(&fixture.manager).ask(seen.holders()).await?;
-    assert_eq!(asked.iter().map(lockkeeper::ContenderInfo::path).collect::<Vec<_>>(), [grant.node.as_str()]);
+    assert_eq!(
+        asked.iter().map(lockkeeper::inspect::ContenderInfo::path).collect::<Vec<_>>(),
+        [grant.node.as_str()]
+    );
     let mut ticket = ticket;
     let guard = ticket.wait().await?;
     assert!(guard.fencing_token().as_u64() > grant.czxid);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Mutex, Semaphore, SharedLimit};
+use lockkeeper::locks::SharedLimit;
+use lockkeeper::{Mutex, Semaphore};
 
 use super::fixture::{InteropFixture, Outcome, SHORTLY};
 use crate::support::nodes_become;

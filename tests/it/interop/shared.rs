@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{SharedData, SharedValue, ViewChanges};
+use lockkeeper::SharedValue;
+use lockkeeper::value::SharedData;
+use lockkeeper::view::ViewChanges;
 use lockkeeper_tests::{Ensemble, RawClient, Timing, eventually, left_out};
 use parking_lot::Mutex;
 use rand::SeedableRng;

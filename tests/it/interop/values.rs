@@ -1,6 +1,7 @@
 //! Our counters and shared values with Curator's and kazoo's, on one path.
 
-use lockkeeper::{Counter, CounterError, SharedCount, SharedValue};
+use lockkeeper::error::CounterError;
+use lockkeeper::{Counter, SharedCount, SharedValue};
 use lockkeeper_tests::{Ensemble, Peer, left_out};
 
 use super::fixture::{Outcome, SESSION};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, LeaseRenewal};
+use lockkeeper::BootInstant;
+use lockkeeper::config::LeaseRenewal;
 use lockkeeper_tests::{CreateMode, Direction, RawClient, Timing, eventually};
 
 use super::fixture::{Case, LeaseFixture, confirmed};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{BootInstant, ConnectionManager, LeaseRenewal, Mutex, MutexGuard};
+use lockkeeper::config::LeaseRenewal;
+use lockkeeper::{BootInstant, ConnectionManager, Mutex, MutexGuard};
 use lockkeeper_tests::{Between, Ensemble, Proxies, Timing};
 use rand::RngExt;
 use tokio::task::JoinHandle;

@@ -1,8 +1,8 @@
 //! The members of one guard.
 
-use lockkeeper::{
-    HoldEvent, Lock, LossReason, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, TxnError,
-};
+use lockkeeper::error::{LossReason, TxnError};
+use lockkeeper::manager::HoldEvent;
+use lockkeeper::{Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore};
 
 use super::{all_of, mutexes, start};
 use crate::support::{children, no_node_is_left};
@@ -16,7 +16,7 @@ async fn any_mix_is_held_by_one_guard_with_a_token_for_each() {
     let stock = RwLock::new(&one, "/mix/d").unwrap();
     let slots = Semaphore::new(&one, "/mix/e", 4).unwrap();
     let single = Mutex::in_semaphore_layout(&one, "/mix/f").unwrap();
-    let mix = |builder: lockkeeper::MultiLockBuilder| {
+    let mix = |builder: lockkeeper::locks::MultiLockBuilder| {
         builder
             .lock(&slots.permits(2))
             .lock(&prices.reader())

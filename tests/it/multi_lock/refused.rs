@@ -1,6 +1,7 @@
 //! Sets and acquires that are refused before a request is sent.
 
-use lockkeeper::{Error, MultiLock, Owner, ReentrantMutex, RwLock, WouldDeadlock};
+use lockkeeper::error::WouldDeadlock;
+use lockkeeper::{Error, MultiLock, Owner, ReentrantMutex, RwLock};
 
 use super::{all_atomic, all_of, mutex, mutexes, start};
 

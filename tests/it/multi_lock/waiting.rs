@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
-use lockkeeper::{Error, Lock, Mutex, Phase};
+use lockkeeper::error::Phase;
+use lockkeeper::{Error, Lock, Mutex};
 use lockkeeper_tests::Timing;
 
 use super::{all_atomic, all_of, mutex, mutexes, start};

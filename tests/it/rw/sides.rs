@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{Error, Owner, Phase, UpgradeError, WouldDeadlock};
+use lockkeeper::error::{Phase, UpgradeError, WouldDeadlock};
+use lockkeeper::{Error, Owner};
 use lockkeeper_tests::OpCode;
 
 use super::{

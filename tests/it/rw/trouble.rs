@@ -1,6 +1,8 @@
 //! Lost answers and lost sessions of a read/write lock.
 
-use lockkeeper::{LossReason, Owner, RwLock, State};
+use lockkeeper::error::LossReason;
+use lockkeeper::manager::State;
+use lockkeeper::{Owner, RwLock};
 use lockkeeper_tests::{Match, OpCode, Timing, eventually};
 
 use super::{PATH, contender_nodes, lock, writing};

@@ -1,6 +1,7 @@
 //! Lost replies, lost sessions and deleted nodes of a semaphore.
 
-use lockkeeper::{LossReason, Semaphore};
+use lockkeeper::Semaphore;
+use lockkeeper::error::LossReason;
 use lockkeeper_tests::{Ensemble, Match, OpCode, Proxies};
 
 use super::{LEASES, LOCKS, behind_proxy_with, exchange, head_sleeps, leases, semaphore, settled};

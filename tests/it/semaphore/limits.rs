@@ -1,6 +1,8 @@
 //! The limit of a semaphore.
 
-use lockkeeper::{Error, Semaphore, SemaphoreError, SharedLimit};
+use lockkeeper::error::SemaphoreError;
+use lockkeeper::locks::SharedLimit;
+use lockkeeper::{Error, Semaphore};
 use lockkeeper_tests::{CreateMode, OpCode, Timing, eventually};
 
 use super::{LEASES, LOCKS, PATH, head_sleeps, leases, semaphore, sent, settled, two};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Error, Lease, Mutex, Phase, Semaphore, SemaphoreError};
+use lockkeeper::error::{Phase, SemaphoreError};
+use lockkeeper::{ConnectionManager, Error, Lease, Mutex, Semaphore};
 use lockkeeper_tests::{Ensemble, Match, OpCode, Proxies, Timing, eventually};
 use tokio::task::JoinHandle;
 

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Counter, Error, Refusal};
+use lockkeeper::error::Refusal;
+use lockkeeper::{ConnectionManager, Counter, Error};
 use tokio::time::sleep;
 
 use super::cancelled::Cancelled;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, ConnectionPool, Owner, RetryPolicy};
+use lockkeeper::config::RetryPolicy;
+use lockkeeper::{ConnectionManager, ConnectionPool, Owner};
 use lockkeeper_test_recipes::Target;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{ConnectionManager, Difference, TreeView, ViewState};
+use lockkeeper::view::{Difference, ViewState};
+use lockkeeper::{ConnectionManager, TreeView};
 use tokio::time::{sleep, timeout};
 
 use crate::oracle::Oracle;

@@ -1,4 +1,5 @@
-use lockkeeper::{Error, Outcome};
+use lockkeeper::Error;
+use lockkeeper::error::Outcome;
 use lockkeeper_test_recipes::{Addition, AdditionEnd, judge_additions, judge_additions_to_several};
 
 /// The additions of all processes. Their times are the order in which calls begin and end.

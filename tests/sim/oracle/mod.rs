@@ -14,7 +14,8 @@ mod windows;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lockkeeper::{Error, LossReason};
+use lockkeeper::Error;
+use lockkeeper::error::LossReason;
 use lockkeeper_test_recipes::{Claim, DueSlot, Granted};
 use lockkeeper_testserver::tree::Tree;
 use parking_lot::Mutex;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{Counter, Difference, DoubleBarrier, Error, Outcome, Snapshot, TreeView};
+use lockkeeper::error::Outcome;
+use lockkeeper::view::{Difference, Snapshot};
+use lockkeeper::{Counter, DoubleBarrier, Error, TreeView};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use lockkeeper::{ANY_VERSION, CreateMode, Mutex};
+use lockkeeper::Mutex;
+use lockkeeper::znodes::{ANY_VERSION, CreateMode};
 
 use super::Common;
 use crate::Failure;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use lockkeeper::{
-    AssignedItem, Discovery, Group, Instance, Member, NoPayload, Partition, PresenceState, Registration,
-    ReleaseReason, Snapshot, Strategy, ViewNode,
-};
+use lockkeeper::discovery::{Instance, NoPayload, Strategy};
+use lockkeeper::partition::{AssignedItem, ReleaseReason};
+use lockkeeper::presence::{Member, PresenceState};
+use lockkeeper::view::{Snapshot, ViewNode};
+use lockkeeper::{Discovery, Group, Partition, Registration};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::{ANY_VERSION, Hold, TxnResult};
+use lockkeeper::Hold;
+use lockkeeper::znodes::{ANY_VERSION, TxnResult};
 use lockkeeper_test_recipes::{Grant, Granted, Share};
 use rand::RngExt;
 

@@ -15,7 +15,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, ConnectionPool, HandOffPolicy, Mutex};
+use lockkeeper::config::HandOffPolicy;
+use lockkeeper::{ConnectionManager, ConnectionPool, Mutex};
 use lockkeeper_test_recipes::SharedMutexes;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

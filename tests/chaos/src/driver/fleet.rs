@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use lockkeeper::{Instance, NoPayload, Partition};
+use lockkeeper::Partition;
+use lockkeeper::discovery::{Instance, NoPayload};
 use lockkeeper_tests::{Ensemble, HarnessError, RawClient, eventually};
 use parking_lot::Mutex;
 

@@ -1,0 +1,18 @@
+//! What belongs to the locks beside the locks and their guards: tickets, sides, permits.
+//!
+//! A ticket is a position in the queue of a lock: take it now, and wait for the lock later.
+
+#[doc(inline)]
+pub use crate::lock::QueueTicket;
+#[doc(inline)]
+pub use crate::multi_lock::MultiLockBuilder;
+#[doc(inline)]
+pub use crate::mutex::MutexTicket;
+#[doc(inline)]
+pub use crate::reentrant_mutex::ReentrantTicket;
+#[doc(inline)]
+pub use crate::rw_lock::{ReadTicket, RwLockSide, WriteTicket};
+#[doc(inline)]
+pub use crate::semaphore::{Permits, SemaphoreTicket, SharedLimit};
+#[doc(inline)]
+pub use lockkeeper_core::Deadline;

@@ -1,0 +1,8 @@
+//! The parts of counters and shared values.
+
+#[doc(inline)]
+pub use crate::compare_and_set::CompareAndSet;
+#[doc(inline)]
+pub use crate::counter::CounterNumber;
+#[doc(inline)]
+pub use crate::shared_value::{Revision, SharedData, Versioned};
