@@ -18,10 +18,14 @@
 mod config;
 mod environment;
 mod error;
+mod hold;
+mod inspect;
+mod local;
 mod manager;
 mod presence;
 mod queue;
 mod register;
+mod rendezvous;
 mod revoker;
 mod session;
 mod shared_future;
@@ -56,28 +60,27 @@ pub use lockkeeper_lock::{BootInstant, Deadline, ErrorKind, FencingToken, Fencin
 pub use self::error::{
     ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal, TxnError,
 };
+pub use self::hold::{Changes, DetachedNode, Hold, NodeMonitor, Read, ReadResult};
+pub use self::inspect::{AgeClock, ContenderInfo, Identity, Role};
 pub use self::manager::{
     ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents, State,
     Transition, Transitions,
 };
 pub use self::presence::{OnDeletion, Presence, PresenceError, PresenceState, PresenceWatch};
-pub use self::queue::{
-    AcquireSpan, Admitted, AgeClock, Changes, ContenderInfo, DetachedNode, Exchange, ExchangeError,
-    Exchanged, Hold, Identity, Kind, LABEL_BYTES_MAX, Label, LabelError, LockQueue, MemberInfo, MultiQueue,
-    NodeMonitor, NodeName, Read, ReadResult, Rendezvous, RendezvousInfo, Role, Rule, Ticket,
-};
+pub use self::queue::{AcquireSpan, Exchange, ExchangeError, Exchanged, LockQueue, MultiQueue, Rule, Ticket};
 pub use self::register::{Change, Current, Register, RegisterInfo, WriterInfo};
+pub use self::rendezvous::{Admitted, MemberInfo, Rendezvous, RendezvousInfo};
 pub use self::revoker::{RevokeError, Revoker};
 pub use self::session::Epoch;
 #[cfg(feature = "metrics")]
-pub use self::telemetry::metrics;
-pub use self::telemetry::{count_missing_instance, count_owner_deadlock, count_unreadable_instance};
+pub use self::telemetry::{count_missing_instance, count_owner_deadlock, count_unreadable_instance, metrics};
 pub use self::txn::{ANY_VERSION, Once, OnceTxn, Txn, TxnResult};
 pub use self::view::{
     DecodeError, DecodeFailure, Difference, Exceeded, Snapshot, View, ViewBounds, ViewChange, ViewChanges,
     ViewError, ViewNode, ViewPoint, ViewScope, ViewState,
 };
 pub use self::wire::{CreateMode, Stat};
+pub use self::znode::name::{Kind, LABEL_BYTES_MAX, Label, LabelError, NodeName};
 pub use self::znode::path::{IntoPath, PATH_BYTES_MAX, PathError, ZnodePath};
 pub use self::znode::whole_path::WholePath;
 pub use self::znodes::Znodes;

@@ -3,11 +3,13 @@ use std::fmt::{self, Display, Formatter};
 use tracing::{info, warn};
 
 use crate::error::{ConfigError, Error, Operation, Refusal};
+use crate::hold::REVOKE;
+use crate::inspect::{ContenderInfo, Role, read_node};
 use crate::manager::ConnectionManager;
-use crate::queue::{ContenderInfo, Kind, NodeName, REVOKE, Role, read_node};
 use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::WireError;
+use crate::znode::name::{Kind, NodeName};
 use crate::znode::path::IntoPath;
 
 /// Revokes holds and waits of other contenders: by a message, or by force.

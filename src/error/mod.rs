@@ -26,6 +26,7 @@ use self::release::ReleaseError;
 pub use self::txn::TxnError;
 use crate::config::connect_string::ConnectStringError;
 pub use crate::config::error::ConfigError;
+use crate::time::deadline::Deadline;
 use crate::znode::name::LabelError;
 use crate::znode::path::PathError;
 use crate::znode::whole_path::WholePath;
@@ -189,6 +190,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// The deadline passed in this phase.
+    pub(crate) fn timed_out(deadline: Deadline, path: &str, phase: Phase) -> Self {
+        Self::Timeout { phase, path: path.into(), waited: deadline.waited() }
+    }
+
     /// Whether the deadline passed.
     #[must_use]
     pub fn is_timeout(&self) -> bool {

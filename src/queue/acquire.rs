@@ -2,11 +2,10 @@ use std::fmt::{self, Debug, Formatter};
 
 use tracing::Span;
 
-use super::call_telemetry::CallTelemetry;
-use super::hold::Hold;
-use super::lock_queue::LockQueue;
+use super::lock_queue::{CallTelemetry, LockQueue};
 use super::ticket::Ticket;
 use crate::error::Error;
+use crate::hold::Hold;
 use crate::time::deadline::Deadline;
 
 /// An acquire call of a recipe that has steps before the queue. Metrics and spans count one call from here

@@ -3,16 +3,15 @@
 use tracing::{debug, warn};
 
 use super::create_guard::CreateGuard;
-use super::fast_path::FastPath;
-use super::local_queues::PendingCreate;
 use super::lost_create::{FoundNode, LostCreates, resolve_lost_create};
-use super::prefetch::Prefetch;
 use super::queued_node::{QueueState, QueuedNode};
-use super::rule::ContenderKind;
 use super::step_error::{StepError, time_left};
 use super::ticket::Ticket;
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, Operation, Phase, Refusal};
+use crate::hold::Prefetch;
+use crate::local::PendingCreate;
+use crate::local::decide::{ContenderKind, Prediction};
 use crate::session::{Session, make_queue_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{Reply, WireError};
@@ -36,7 +35,7 @@ impl Ticket {
         loop {
             let connection = session.connection();
             let send = || CreateGuard::send(&session, &directory, self.queue.label(), self.queue.data());
-            let (mut create, pending_create) = match self.fast_path_kind_now().zip(connection) {
+            let (mut create, pending_create) = match self.predicted_kind_now().zip(connection) {
                 Some((kind, connection)) => {
                     let (create, pending) =
                         PendingCreate::send(&session, directory.as_str(), kind, connection, send);
@@ -44,12 +43,12 @@ impl Ticket {
                 }
                 None => (send(), None),
             };
-            let fast_path = pending_create.as_ref().map_or(FastPath::Unknown, PendingCreate::fast_path);
+            let prediction = pending_create.as_ref().map_or(Prediction::Unknown, PendingCreate::prediction);
             let list = || session.read(|wire| wire.children(directory.as_str()));
-            let list = (!fast_path.skips_list()).then(list);
+            let list = (!prediction.skips_list()).then(list);
             // Sent behind the list: if that grants, the answers to these reads were read under the hold.
             let prefetched = || Box::new(Prefetch::send(self.queue.reads(), &session, connection));
-            let prefetched = fast_path.may_grant_at_once().then(prefetched);
+            let prefetched = prediction.may_grant_at_once().then(prefetched);
             let (node_guard, stat) = match create.wait_created(deadline).await {
                 Ok(made) => made,
                 Err(error @ WireError::Refused(Refusal::NoNode)) => {
@@ -126,8 +125,8 @@ impl Ticket {
 
     /// The kind of the contender if its sequence number alone may decide: there is nothing that only a list
     /// would show.
-    fn fast_path_kind_now(&self) -> Option<ContenderKind> {
-        self.queue.fast_path_kind().filter(|_| self.unresolved_creates.is_empty())
+    fn predicted_kind_now(&self) -> Option<ContenderKind> {
+        self.queue.predicted_kind().filter(|_| self.unresolved_creates.is_empty())
     }
 
     /// Deletes the nodes of this ticket's earlier attempts that a list shows after all.

@@ -7,14 +7,12 @@ use std::sync::Arc;
 use thiserror::Error as ThisError;
 use tracing::{Instrument, debug_span};
 
-use super::held_node::HeldNode;
-use super::hold::Hold;
-use super::local_queues::{ExchangeInFlight, HandOffPayload, QueueEntry};
 use super::lock_queue::LockQueue;
-use super::node_transaction::{NewNode, NodeTransaction, TxnOutcome};
 use super::step_error::sequence_exhausted;
 use crate::config::limits;
 use crate::error::{ConfigError, Error, Operation, Refusal};
+use crate::hold::{HeldNode, Hold, NewNode, NodeTransaction, TxnOutcome};
+use crate::local::{ExchangeInFlight, HandOffPayload, QueueEntry};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp};

@@ -1,16 +1,17 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use tracing::Span;
+use tracing::{Span, debug_span, field};
 
-use super::local_queues::QueueEntry;
-use super::prefetch::Read;
-use super::rule::{ContenderKind, Rule};
+use super::rule::Rule;
 use crate::error::{ConfigError, Error};
+use crate::hold::{self, Read};
+use crate::local::QueueEntry;
+use crate::local::decide::ContenderKind;
 use crate::manager::{ConnectionManager, HoldEvents};
 use crate::session::OwnedNode;
 use crate::telemetry::timers::WaitTimer;
-use crate::znode::name::{Kind, Label, NodeName};
+use crate::znode::name::{Label, NodeName};
 use crate::znode::path::{IntoPath, ZnodePath};
 use crate::znode::whole_path::WholePath;
 
@@ -148,7 +149,7 @@ impl LockQueue {
     }
 
     /// Sets the nodes, below the manager's chroot, that a contender reads when it becomes the head.
-    /// [`Hold::read`](super::Hold::read) returns the results. If the contender is the head at once, the reads
+    /// [`Hold::read`](crate::Hold::read) returns the results. If the contender is the head at once, the reads
     /// cost no additional round trip.
     ///
     /// # Errors
@@ -195,7 +196,7 @@ impl LockQueue {
         self
     }
 
-    pub(super) fn report_position(&self, position: Option<u32>) {
+    pub(crate) fn report_position(&self, position: Option<u32>) {
         if let Some(report) = &self.config.on_position {
             report(position);
         }
@@ -214,7 +215,7 @@ impl LockQueue {
     }
 
     /// The path of the directory on the server.
-    pub(super) fn full_directory(&self) -> &ZnodePath {
+    pub(crate) fn full_directory(&self) -> &ZnodePath {
         &self.full_directory
     }
 
@@ -244,73 +245,84 @@ impl LockQueue {
     }
 
     /// The node of this name never blocks a contender of this queue.
-    pub(super) fn ignore(&mut self, name: &str) {
+    pub(crate) fn ignore(&mut self, name: &str) {
         Arc::make_mut(&mut self.config).ignoring.push(name.into());
     }
 
     fn key(&self) -> String {
-        key(self.full_directory.as_str(), self.config.label.kind())
+        hold::key(self.full_directory.as_str(), self.config.label.kind())
     }
 
-    pub(super) fn reads(&self) -> &Arc<[Read]> {
+    pub(crate) fn reads(&self) -> &Arc<[Read]> {
         &self.config.reads
     }
 
-    pub(super) fn ignored_names(&self) -> &[Arc<str>] {
+    pub(crate) fn ignored_names(&self) -> &[Arc<str>] {
         &self.config.ignoring
     }
 
     /// Starts the timer of a wait. `span` shows the result.
-    pub(super) fn timer(&self, span: Span) -> WaitTimer {
+    pub(crate) fn timer(&self, span: Span) -> WaitTimer {
         WaitTimer::begin(self.manager.environment(), self.config.metric_name, span)
     }
 
-    pub(super) fn metric_name(&self) -> &'static str {
+    pub(crate) fn metric_name(&self) -> &'static str {
         self.config.metric_name
     }
 
-    pub(super) fn label(&self) -> Label {
+    pub(crate) fn label(&self) -> Label {
         self.config.label
     }
 
-    pub(super) fn rule(&self) -> &Rule {
+    pub(crate) fn rule(&self) -> &Rule {
         &self.config.rule
     }
 
-    pub(super) fn data(&self) -> &Arc<[u8]> {
+    pub(crate) fn data(&self) -> &Arc<[u8]> {
         &self.data
     }
 
     /// Whether every contender here waits for every contender ahead.
-    pub(super) fn is_exclusive(&self) -> bool {
+    pub(crate) fn is_exclusive(&self) -> bool {
         self.config.rule.is_exclusive(self.config.label.kind()) && self.config.ignoring.is_empty()
     }
 
     /// The kind of its contenders in the local queue, if sequence numbers may determine which contenders are
     /// ahead.
-    pub(super) fn fast_path_kind(&self) -> Option<ContenderKind> {
+    pub(crate) fn predicted_kind(&self) -> Option<ContenderKind> {
         let kind = self.config.rule.contender_kind(self.config.label.kind());
         kind.filter(|_| self.config.ignoring.is_empty())
     }
 
     /// Reads the name of a child of the directory.
-    pub(super) fn parse(&self, name: &str) -> Option<NodeName> {
+    pub(crate) fn parse(&self, name: &str) -> Option<NodeName> {
         self.config.rule.parse(name)
     }
 
     /// Registers the node in the local queue, if its sequence number may determine which contenders are
     /// ahead.
-    pub(super) fn register(&self, node: &Arc<OwnedNode>) -> Option<Arc<QueueEntry>> {
-        let kind = self.fast_path_kind()?;
+    pub(crate) fn register(&self, node: &Arc<OwnedNode>) -> Option<Arc<QueueEntry>> {
+        let kind = self.predicted_kind()?;
         let name = self.parse(node.name())?;
         let is_ordered = name.kind() == self.config.label.kind() && name.has_ordered_sequence();
         is_ordered.then(|| QueueEntry::register(node, self.full_directory.as_str(), name.sequence(), kind))
     }
+
+    pub(super) fn start_telemetry(&self, is_try: bool) -> CallTelemetry {
+        let (path, recipe) = (self.full_directory(), self.metric_name());
+        let (outcome, waited) = (field::Empty, field::Empty);
+        let span = match is_try {
+            true => debug_span!("try_acquire", %path, recipe, outcome, waited),
+            false => debug_span!("acquire", %path, recipe, outcome, waited),
+        };
+        CallTelemetry { timer: self.timer(span.clone()), span }
+    }
 }
 
-/// The key under which holds are announced: readers and writers share a directory, but not a queue.
-pub(super) fn key(directory: &str, kind: Kind) -> String {
-    format!("{directory} {kind:?}")
+/// The timer and the span of one acquire.
+pub(super) struct CallTelemetry {
+    pub(super) timer: WaitTimer,
+    pub(super) span: Span,
 }
 
 impl Debug for LockQueue {

@@ -2,17 +2,18 @@
 
 use tracing::warn;
 
-use super::create_guard::{CreateGuard, NodeGuard};
-use super::step_error::{StepError, time_left, timeout_error};
+use super::create_guard::CreateGuard;
+use super::step_error::{StepError, time_left};
 use crate::config::retry::RetryPauses;
 use crate::error::{Error, Operation, Phase};
+use crate::hold::NodeGuard;
 use crate::session::{Session, janitor};
 use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError};
 use crate::znode::path::ZnodePath;
 
 /// A created node, with its stat if the server told it.
-pub(super) type FoundNode = (NodeGuard, Option<Stat>);
+pub(crate) type FoundNode = (NodeGuard, Option<Stat>);
 
 /// After this many creates in a row without an answer and without a node, the create is the likely cause.
 ///
@@ -25,7 +26,7 @@ const LOST_MAX: u32 = 8;
 /// Between two of them a search or a read has had an answer. So the servers answer, and only not to the
 /// create: a server closes the connection on a request that is larger than its `jute.maxbuffer`, each time.
 #[derive(Default)]
-pub(super) struct LostCreates {
+pub(crate) struct LostCreates {
     count: u32,
     /// Boxed, as it takes space in every task that waits.
     pauses: Option<Box<RetryPauses>>,
@@ -33,7 +34,7 @@ pub(super) struct LostCreates {
 
 impl LostCreates {
     /// One more, for this reason. Pauses before the next one, or ends the call.
-    pub(super) async fn add(
+    pub(crate) async fn add(
         &mut self,
         session: &Session,
         path: &str,
@@ -55,7 +56,7 @@ impl LostCreates {
 
 /// Searches for the node of a create without an answer. `None` is not final: the create may be executed
 /// later. Fails if the directory may not be listed: the janitor searches on, as long as the session lives.
-pub(super) async fn resolve_lost_create(
+pub(crate) async fn resolve_lost_create(
     session: &Session,
     directory: &ZnodePath,
     create: &mut CreateGuard,
@@ -65,7 +66,7 @@ pub(super) async fn resolve_lost_create(
         biased;
         found = janitor::find(session, directory, create.create_id()) => found,
         () = deadline.passed() => {
-            return Err(timeout_error(deadline, directory.as_str(), Phase::Answer).into());
+            return Err(Error::timed_out(deadline, directory.as_str(), Phase::Answer).into());
         }
     };
     if session.loss().is_some() {

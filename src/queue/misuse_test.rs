@@ -2,9 +2,10 @@
 
 use lockkeeper_testserver::TestServer;
 
-use super::{ExchangeError, LockQueue, MultiQueue, Rendezvous, Rule};
+use super::{ExchangeError, LockQueue, MultiQueue, Rule};
 use crate::error::{ConfigError, Error, TxnError};
 use crate::manager::ConnectionManager;
+use crate::rendezvous::Rendezvous;
 use crate::time::deadline::Deadline;
 use crate::txn::ANY_VERSION;
 use crate::znode::name::{Label, LabelError};

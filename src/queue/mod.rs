@@ -28,45 +28,29 @@
 mod acquire;
 #[cfg(feature = "__simulation")]
 mod bench_hooks;
-mod call_telemetry;
 #[cfg(test)]
 mod closing_test;
 mod create;
 mod create_guard;
-mod delete_nodes;
-mod detached_node;
 #[cfg(all(test, feature = "__simulation"))]
 mod ended_client_test;
 mod exchange;
-mod fast_path;
-mod held_node;
-mod hold;
-mod inspect;
-mod local_queue;
-mod local_queues;
 mod lock_queue;
 mod lost_create;
 #[cfg(test)]
+mod lost_head_test;
+#[cfg(test)]
 mod lost_successor_test;
-mod missing_czxid;
 #[cfg(test)]
 mod misuse_test;
 mod multi_create;
 mod multi_queue;
-mod node_monitor;
-mod node_registration;
-mod node_transaction;
-mod observe;
 #[cfg(test)]
 mod operation_timeout_test;
-mod pending_watch;
 mod predecessors;
-mod prefetch;
 mod queued_node;
-mod rendezvous;
 #[cfg(test)]
 mod replaced_session_test;
-mod revocation;
 mod rule;
 #[cfg(test)]
 mod rule_test;
@@ -80,17 +64,12 @@ mod wait_local;
 mod wait_remote;
 
 pub use self::acquire::AcquireSpan;
-pub use self::detached_node::DetachedNode;
 pub use self::exchange::{Exchange, ExchangeError, Exchanged};
-pub use self::hold::Hold;
-pub(crate) use self::inspect::read_node;
-pub use self::inspect::{AgeClock, ContenderInfo, Identity, Role};
 pub use self::lock_queue::LockQueue;
+pub(crate) use self::lost_create::LostCreates;
 pub use self::multi_queue::MultiQueue;
-pub use self::node_monitor::NodeMonitor;
-pub use self::prefetch::{Changes, Read, ReadResult};
-pub use self::rendezvous::{Admitted, MemberInfo, Rendezvous, RendezvousInfo};
-pub(crate) use self::revocation::REVOKE;
+#[cfg(test)]
+pub(crate) use self::rule::ListJudgement;
 pub use self::rule::Rule;
+pub(crate) use self::step_error::StepError;
 pub use self::ticket::Ticket;
-pub use crate::znode::name::{Kind, LABEL_BYTES_MAX, Label, LabelError, NodeName};

@@ -4,15 +4,15 @@ use parking_lot::Mutex;
 use tracing::debug;
 
 use super::create_guard::{CreateGuard, czxid};
-use super::local_queues::LocalQueues;
 use super::lost_create::{FoundNode, LostCreates, resolve_lost_create};
 use super::multi_queue::MultiQueue;
-use super::prefetch::Prefetch;
 use super::queued_node::QueuedNode;
 use super::step_error::StepError;
 use super::ticket::Ticket;
 use crate::config::limits::{self, DIRECTORIES_MAX};
 use crate::error::{Error, Operation, Outcome, Refusal};
+use crate::hold::Prefetch;
+use crate::local::LocalQueues;
 use crate::session::{Session, make_queue_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{Created, MultiError, Reply, Stat, WireError, WriteOp, WriteResult};

@@ -1,11 +1,11 @@
 use tracing::{Instrument, Span, debug, debug_span};
 
-use super::hold::Hold;
 use super::lock_queue::LockQueue;
 use super::queued_node::QueuedNode;
 use super::step_error::{Restarts, StepError};
 use super::ticket::Ticket;
 use crate::error::{ConfigError, Error, Operation};
+use crate::hold::Hold;
 use crate::manager::ConnectionManager;
 use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;

@@ -4,21 +4,20 @@ use std::sync::Arc;
 
 use futures::future::{FutureExt, TryFutureExt, join_all};
 use lockkeeper_lock::count_of;
+use parking_lot::Mutex;
 
-use super::create_guard::{NodeGuard, czxid};
-use super::local_queue::{CreateInFlight, Judgement};
-use super::local_queues::{PendingCreate, QueueEntry};
+use super::create_guard::czxid;
 use super::lock_queue::LockQueue;
-use super::node_registration::NodeRegistration;
-use super::pending_watch::PendingWatch;
 use super::predecessors::Predecessors;
-use super::prefetch::Prefetch;
 use super::rule::{ListJudgement, Rule};
 use super::step_error::{StepError, sequence_exhausted};
 use crate::error::{Error, Operation, Refusal};
-use crate::session::{Origin, Session};
+use crate::hold::{NodeGuard, NodeRegistration, Prefetch};
+use crate::local::decide::{CreateInFlight, Judgement};
+use crate::local::{PendingCreate, QueueEntry};
+use crate::session::{Origin, Reservation, Session};
 use crate::time::deadline::Deadline;
-use crate::wire::{Stat, WireError};
+use crate::wire::{Reply, Stat, Watch, WireError};
 use crate::znode::name::NodeName;
 
 /// A contender's node in the queue.
@@ -34,6 +33,16 @@ pub(super) struct QueuedNode {
     unlisted_create: Option<CreateInFlight>,
     /// A watch on the nearest blocker that was requested before it was needed.
     pub(super) early_watch: Option<Box<PendingWatch>>,
+}
+
+/// A watch that was requested, and its share of the watch budget.
+pub(super) struct PendingWatch {
+    // The mutex is needed only so that threads may share a ticket.
+    pub(super) reply: Mutex<Reply<(Vec<u8>, Stat, Watch)>>,
+    pub(super) room: Reservation,
+    /// The connection that carried the request.
+    pub(super) connection: Option<u64>,
+    pub(super) path: String,
 }
 
 /// What is known of the contenders ahead.

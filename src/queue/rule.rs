@@ -1,5 +1,6 @@
 //! Which contender waits for which: pure, and decided only here.
 
+use crate::local::decide::ContenderKind;
 use std::sync::Arc;
 
 use crate::znode::name::{Kind, Label, LabelError, NodeName};
@@ -64,28 +65,28 @@ impl Rule {
     }
 
     /// Checks that each contender's name determines its kind.
-    pub(super) fn check_labels(&self) -> Result<(), LabelError> {
+    pub(crate) fn check_labels(&self) -> Result<(), LabelError> {
         self.labels().try_for_each(|one| self.labels().try_for_each(|other| one.check_beside(other)))
     }
 
     /// Reads the name of a child of the directory.
-    pub(super) fn parse(&self, name: &str) -> Option<NodeName> {
+    pub(crate) fn parse(&self, name: &str) -> Option<NodeName> {
         NodeName::parse_among(name, self.labels())
     }
 
     /// The labels of the contenders that the rule knows.
-    pub(super) fn labels(&self) -> impl Iterator<Item = Label> + Clone + use<> {
+    pub(crate) fn labels(&self) -> impl Iterator<Item = Label> + Clone + use<> {
         self.blocks.iter().chain(self.shares).map(|kind| kind.label())
     }
 
     /// Whether a contender of this kind waits for every contender ahead, and shares with none.
-    pub(super) fn is_exclusive(&self, kind: Kind) -> bool {
+    pub(crate) fn is_exclusive(&self, kind: Kind) -> bool {
         *self == Self { blocks: self.blocks, ..Self::MUTEX } && self.blocks(kind)
     }
 
     /// How the local queue treats a contender of this kind with this rule. `None` if sequence numbers alone
     /// determine nothing about the contenders ahead.
-    pub(super) fn contender_kind(&self, kind: Kind) -> Option<ContenderKind> {
+    pub(crate) fn contender_kind(&self, kind: Kind) -> Option<ContenderKind> {
         match *self {
             Self::READER => (kind == Kind::READ).then_some(ContenderKind::Read),
             Self::WRITER => (kind == Kind::WRITE).then_some(ContenderKind::Write),
@@ -94,7 +95,7 @@ impl Rule {
     }
 
     /// Whether the other contenders see a contender of this kind.
-    pub(super) fn admits(&self, kind: Kind) -> bool {
+    pub(crate) fn admits(&self, kind: Kind) -> bool {
         self.blocks.contains(&kind) || self.shares.contains(&kind)
     }
 
@@ -104,11 +105,11 @@ impl Rule {
         self.blocks.contains(&kind)
     }
 
-    pub(super) fn is_sequence_only(&self) -> bool {
+    pub(crate) fn is_sequence_only(&self) -> bool {
         self.sequence_only
     }
 
-    pub(super) fn must_relist_after(&self, gone: &NodeName) -> bool {
+    pub(crate) fn must_relist_after(&self, gone: &NodeName) -> bool {
         !gone.has_ordered_sequence() || self.relist_after.contains(&gone.kind())
     }
 
@@ -118,7 +119,7 @@ impl Rule {
     /// contender wait too long, but never grant too early.
     ///
     /// `ignored` are own nodes that never block the contender.
-    pub(super) fn judge(&self, children: &[String], me: &str, ignored: &[Arc<str>]) -> ListJudgement {
+    pub(crate) fn judge(&self, children: &[String], me: &str, ignored: &[Arc<str>]) -> ListJudgement {
         let others = children.iter().filter(|child| ignored.iter().all(|own| **own != **child));
         let queue: Vec<NodeName> = others.filter_map(|child| self.parse(child)).collect();
         let Some(mine) = queue.iter().find(|node| node.as_str() == me) else {
@@ -148,52 +149,16 @@ impl Rule {
     }
 
     /// Judges by the order of creation, where sequence numbers do not give the order.
-    pub(super) fn judge_by_creation(mut contenders: Vec<(i64, NodeName)>, my_czxid: i64) -> ListJudgement {
+    pub(crate) fn judge_by_creation(mut contenders: Vec<(i64, NodeName)>, my_czxid: i64) -> ListJudgement {
         contenders.retain(|(czxid, _)| *czxid < my_czxid);
         contenders.sort_by_key(|(czxid, _)| *czxid);
         ListJudgement::of(contenders.into_iter().map(|(_, node)| node).collect())
     }
 }
 
-/// How contenders wait for each other, where sequence numbers give the order. The local queue knows nothing
-/// else of their rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum ContenderKind {
-    /// Waits for every node ahead. Nodes of another such kind are of another recipe.
-    Lock(Kind),
-    /// Waits for the writers ahead.
-    Read,
-    /// Waits for every node ahead. Behind a writer a reader's node may appear late, ahead of others.
-    Write,
-}
-
-impl ContenderKind {
-    /// Whether `next`, which waits for a head of this kind, has no predecessor any more once that head is
-    /// deleted.
-    ///
-    /// A writer always lists: next to a released reader other readers may exist, and a reader may have
-    /// replaced a released writer.
-    pub(super) fn hands_off_to(self, next: Self) -> bool {
-        match (self, next) {
-            (Self::Lock(kind), Self::Lock(next)) => kind == next,
-            (head, next) => (head, next) == (Self::Write, Self::Read),
-        }
-    }
-
-    /// Whether the sequence number of the one kind proves anything to a contender of the other. If not, a
-    /// list shows that two recipes use one path.
-    pub(super) fn shares_rule_with(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Lock(kind), Self::Lock(other)) => kind == other,
-            (Self::Lock(_), _) | (_, Self::Lock(_)) => false,
-            _ => true,
-        }
-    }
-}
-
 /// What a list says about one contender.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ListJudgement {
+pub(crate) enum ListJudgement {
     /// No lower node blocks: the contender is the head.
     Held,
     /// These lower nodes block, lowest first. Never empty.

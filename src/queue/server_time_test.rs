@@ -5,10 +5,10 @@ use std::time::Duration;
 use futures::poll;
 use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
-use super::hold::Hold;
 use super::test_fixture::held_lock;
 use super::{LockQueue, Rule};
 use crate::error::{Error, LossReason};
+use crate::hold::Hold;
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
 use crate::znode::name::Label;

@@ -7,7 +7,7 @@ use crate::time::deadline::Deadline;
 use crate::time::fractions;
 
 /// Why a step did not complete.
-pub(super) enum StepError {
+pub(crate) enum StepError {
     /// The session has ended, or the node was deleted: start over at the end of the queue.
     Restart,
     /// Return this error to the caller.
@@ -17,12 +17,12 @@ pub(super) enum StepError {
 /// The restarts of one call. The first is at once: a session ended, or a node was deleted. Each further one
 /// follows after a pause, as the cause may be one that stays.
 #[derive(Default)]
-pub(super) struct Restarts {
+pub(crate) struct Restarts {
     has_restarted: bool,
 }
 
 impl Restarts {
-    pub(super) async fn pace(&mut self, manager: &ConnectionManager) {
+    pub(crate) async fn pace(&mut self, manager: &ConnectionManager) {
         if std::mem::replace(&mut self.has_restarted, true) {
             tokio::time::sleep(fractions::retry_pause(manager.session_timeout())).await;
         }
@@ -48,16 +48,12 @@ impl From<Stop> for StepError {
 }
 
 /// Fails once the deadline has passed.
-pub(super) fn time_left(deadline: Deadline, path: &str, phase: Phase) -> Result<(), StepError> {
-    if deadline.has_passed() { Err(timeout_error(deadline, path, phase).into()) } else { Ok(()) }
-}
-
-pub(super) fn timeout_error(deadline: Deadline, path: &str, phase: Phase) -> Error {
-    Error::Timeout { phase, path: path.into(), waited: deadline.waited() }
+pub(crate) fn time_left(deadline: Deadline, path: &str, phase: Phase) -> Result<(), StepError> {
+    if deadline.has_passed() { Err(Error::timed_out(deadline, path, phase).into()) } else { Ok(()) }
 }
 
 /// The deadline passed behind this predecessor.
-pub(super) fn queued_timeout(
+pub(crate) fn queued_timeout(
     deadline: Deadline,
     directory: &str,
     predecessor: &str,
@@ -65,10 +61,10 @@ pub(super) fn queued_timeout(
     ahead: u32,
 ) -> StepError {
     let phase = Phase::Queued { predecessor: predecessor.to_owned(), predecessor_data, ahead };
-    timeout_error(deadline, directory, phase).into()
+    Error::timed_out(deadline, directory, phase).into()
 }
 
 /// The sequence numbers of this directory are exhausted, and determine no order any more.
-pub(super) fn sequence_exhausted(path: &str) -> Error {
+pub(crate) fn sequence_exhausted(path: &str) -> Error {
     Error::SequenceExhausted { path: path.into() }
 }

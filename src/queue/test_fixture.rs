@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lockkeeper_testserver::TestServer;
 
-use super::hold::Hold;
 use super::{LockQueue, Rule};
+use crate::hold::Hold;
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
 use crate::znode::name::Label;

@@ -3,15 +3,12 @@ use std::pin::Pin;
 
 use tracing::{Instrument, Span, debug, debug_span};
 
-use super::call_telemetry::CallTelemetry;
-use super::held_node::HeldNode;
-use super::hold::Hold;
-use super::lock_queue::LockQueue;
-use super::prefetch::Prefetch;
+use super::lock_queue::{CallTelemetry, LockQueue};
 use super::queued_node::{QueueState, QueuedNode};
-use super::step_error::{Restarts, StepError, timeout_error};
+use super::step_error::{Restarts, StepError};
 use crate::config::limits;
 use crate::error::{Error, Phase};
+use crate::hold::{HeldNode, Hold, Prefetch};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
@@ -190,7 +187,7 @@ impl Ticket {
             },
             _ => Phase::Answer,
         };
-        Err(timeout_error(deadline, self.queue.full_directory().as_str(), phase))
+        Err(Error::timed_out(deadline, self.queue.full_directory().as_str(), phase))
     }
 
     /// Takes the hold if no contender ahead blocks now.
@@ -340,7 +337,7 @@ impl Ticket {
             };
             match confirmed {
                 Ok(true) => {}
-                Ok(false) => return Err(timeout_error(deadline, directory, Phase::Confirmation).into()),
+                Ok(false) => return Err(Error::timed_out(deadline, directory, Phase::Confirmation).into()),
                 Err(reason) => return Err(reason.into()),
             }
         }

@@ -2,12 +2,12 @@
 
 use tracing::{debug, info};
 
-use super::local_queues::{LocalWait, LocalWake, QueueEntry};
 use super::lock_queue::LockQueue;
 use super::predecessors::Predecessors;
 use super::queued_node::{QueueState, QueuedNode};
 use super::step_error::{StepError, queued_timeout};
 use crate::config::limits::LONG_WAIT;
+use crate::local::{LocalWait, LocalWake, QueueEntry};
 use crate::session::SharedWatch;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;

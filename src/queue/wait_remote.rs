@@ -7,9 +7,8 @@ use parking_lot::Mutex;
 use tracing::{debug, info, warn};
 
 use super::lock_queue::LockQueue;
-use super::pending_watch::PendingWatch;
 use super::predecessors::OnDeleted;
-use super::queued_node::{QueueState, QueuedNode};
+use super::queued_node::{PendingWatch, QueueState, QueuedNode};
 use super::step_error::{StepError, queued_timeout, time_left};
 use crate::config::limits::LONG_WAIT;
 use crate::error::{Operation, Phase, Refusal};
@@ -33,7 +32,7 @@ impl QueuedNode {
     ///
     /// A waiter with two or more contenders ahead watches the second predecessor first. When that node is
     /// deleted, the predecessor is likely to be the head. Then the waiter lists, and sets its final watch
-    /// while the head still holds. A waiter with [reads](super::Read) for its grant lists in any case, so it
+    /// while the head still holds. A waiter with [reads](crate::Read) for its grant lists in any case, so it
     /// watches its predecessor at once.
     pub(super) async fn wait_remote(
         &mut self,

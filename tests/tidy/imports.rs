@@ -24,7 +24,11 @@ const ORDER: &[&str] = &[
     "txn",
     "view",
     "presence",
+    "local",
+    "hold",
     "queue",
+    "inspect",
+    "rendezvous",
     "register",
     "revoker",
     "znodes",
@@ -88,7 +92,7 @@ fn is_test(file: &str) -> bool {
     file.ends_with("_test.rs") || file.ends_with("/tests.rs") || file.contains("/tests/")
 }
 
-/// `src/queue/hold/mod.rs` is `["queue", "hold"]`.
+/// `src/hold/mod.rs` is `["queue", "hold"]`.
 fn module(folder: &str, file: &str) -> Path {
     let path = file.strip_prefix(folder).unwrap().strip_suffix(".rs").unwrap();
     let mut path: Path = path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();

@@ -1,0 +1,142 @@
+//! Requests to release a lock, by the bytes that Curator uses.
+
+use futures::FutureExt;
+use futures::future::select_all;
+
+use super::Hold;
+use crate::error::{Error, LossReason, Operation, Refusal};
+use crate::session::{OwnedNode, Reservation, Session};
+use crate::time::deadline::Deadline;
+use crate::time::fractions;
+use crate::wire::{Watch, WireError};
+
+/// The data that a revoke request writes to a contender's node. Source: Curator's
+/// `LockInternals.REVOKE_MESSAGE`.
+pub(crate) const REVOKE: &[u8] = b"__REVOKE__";
+
+impl Hold {
+    /// Resolves when a process requests that the holder release, by a [`Revoker`](crate::Revoker) or by
+    /// Curator's. It is a request: the hold stays valid until it is released.
+    ///
+    /// Every request since the node was created counts, including one during the wait in the queue, unless
+    /// the node's data was written again after it. For a hold of several nodes, a request to one of them is
+    /// enough.
+    ///
+    /// Costs one read of each node, and a watch on each node during the wait. Without room in the watch
+    /// budget, the node is polled.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] once the hold is lost, [`Error::Refused`] when the access list does not allow this
+    /// client to read its own node, [`Error::Closed`] after a shutdown.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a later call reports the same request.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
+    /// use lockkeeper_core::{Deadline, Label, LockQueue, Revoker, Rule};
+    ///
+    /// let queue = LockQueue::new(&manager, "/gate", Label::LOCK, Rule::MUTEX)?;
+    /// let held = queue.acquire(Deadline::never()).await?;
+    ///
+    /// // Somewhere else:
+    /// let revoker = Revoker::new(&manager);
+    /// assert_eq!(revoker.ask(&queue.inspect().await?).await?.len(), 1);
+    ///
+    /// held.revoke_requested().await?;
+    /// held.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn revoke_requested(&self) -> Result<(), Error> {
+        select_all(self.nodes().map(|node| wait_revoke_message(node).boxed())).await.0
+    }
+
+    /// As [`revoke_requested`](Self::revoke_requested), for the first hold that receives a request. Never
+    /// resolves for an empty slice.
+    ///
+    /// # Errors
+    ///
+    /// As [`revoke_requested`](Self::revoke_requested), of the first hold that fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`revoke_requested`](Self::revoke_requested).
+    pub async fn revoke_requested_any(holds: &[&Self]) -> Result<(), Error> {
+        if holds.is_empty() {
+            return std::future::pending().await;
+        }
+        select_all(holds.iter().map(|hold| hold.revoke_requested().boxed())).await.0
+    }
+}
+
+pub(crate) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
+    let session = node.session();
+    loop {
+        node.check()?;
+        let asked_on = session.connection();
+        let read = tokio::select! {
+            biased;
+            lost = node.lost() => return Err(lost.into()),
+            read = read(session, node.path()) => read,
+        };
+        match read {
+            Ok((data, _)) if data == REVOKE => {
+                node.set_revoke_requested();
+                return Ok(());
+            }
+            Ok((_, watch)) => {
+                let changed = async {
+                    match watch {
+                        Some((watch, _room)) => drop(watch.await),
+                        None => tokio::time::sleep(fractions::poll_interval(session.timeout())).await,
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    lost = node.lost() => return Err(lost.into()),
+                    () = changed => {}
+                    // The client re-arms its watches by itself, but does not report a server's refusal to do
+                    // so.
+                    () = session.reconnected(asked_on) => {}
+                }
+            }
+            Err(WireError::Refused(Refusal::NoNode)) => {
+                node.on_missing();
+                // After a release, there is nothing left to revoke.
+                return Err(node
+                    .check()
+                    .err()
+                    .unwrap_or_else(|| node.loss_by(LossReason::NodeDeleted))
+                    .into());
+            }
+            Err(error) => {
+                let retry = session.retry_after(&error, Operation::Read, node.path(), Deadline::never());
+                retry.await.map_err(|stop| node.error_of(stop))?;
+            }
+        }
+    }
+}
+
+/// The node's data, and a watch on it if there is room for one.
+async fn read(session: &Session, path: &str) -> Result<(Vec<u8>, Option<(Watch, Reservation)>), WireError> {
+    match session.watch_budget().reserve_spare(path) {
+        Some(room) => {
+            let mut reply = session.read(|wire| wire.watch_data(path));
+            let (data, _, watch) = session.await_reply(&mut reply, Deadline::never()).await?;
+            Ok((data, Some((watch, room))))
+        }
+        None => {
+            let mut reply = session.read(|wire| wire.data(path));
+            let (data, _) = session.await_reply(&mut reply, Deadline::never()).await?;
+            Ok((data, None))
+        }
+    }
+}

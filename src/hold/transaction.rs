@@ -1,0 +1,392 @@
+//! Creates nodes by a transaction that depends on a held node, and retries until the outcome is known.
+
+use std::sync::Arc;
+
+use tracing::debug;
+
+use super::node::HeldNode;
+use super::node::NodeGuard;
+use super::node::NodeRegistration;
+use crate::config::limits::DIRECTORIES_MAX;
+use crate::error::{Error, LossReason, Operation, Phase, Refusal};
+use crate::session::{Origin, OwnedNode, Session, TxnInFlight, janitor, make_queue_directory};
+use crate::time::boot::BootInstant;
+use crate::time::deadline::Deadline;
+use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
+use crate::znode::name::{CreateId, Label};
+use crate::znode::path::ZnodePath;
+
+/// A node to be created.
+pub(crate) struct NewNode {
+    pub(crate) directory: ZnodePath,
+    pub(crate) create_id: CreateId,
+    pub(crate) label: Label,
+    pub(crate) operation: WriteOp,
+    /// Whether the new hold rests on the node. If not, the node is independent of the hold.
+    pub(crate) is_held: bool,
+}
+
+/// A node that a transaction created.
+pub(crate) struct MadeNode {
+    path: String,
+    origin: Origin,
+}
+
+/// The outcome of a transaction.
+pub(crate) enum TxnOutcome {
+    /// Committed.
+    Made(Made),
+    /// The server refused the operation on this node. Nothing was changed.
+    Refused(String, Refusal),
+    /// A read showed that nothing was changed.
+    Nothing,
+}
+
+/// The result of a committed transaction.
+pub(crate) struct Made {
+    /// The nodes that were wanted, in order.
+    pub(crate) nodes: Vec<MadeNode>,
+    /// The transaction was not committed before this instant, at which the first request that may have
+    /// committed it was sent.
+    pub(crate) sent: BootInstant,
+}
+
+/// The nodes that transactions without a reply may still create. Dropping this value leaves the nodes to the
+/// janitor.
+pub(crate) struct UnresolvedNodes {
+    session: Session,
+    nodes: Vec<(ZnodePath, CreateId)>,
+    /// When the first of these transactions was sent.
+    since: Option<BootInstant>,
+}
+
+impl UnresolvedNodes {
+    pub(crate) fn none(session: &Session) -> Self {
+        Self { session: session.clone(), nodes: Vec::new(), since: None }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.is_empty() && self.since.is_none()
+    }
+
+    /// When the first transaction without a reply was sent.
+    pub(crate) fn since(&self) -> Option<BootInstant> {
+        self.since
+    }
+
+    /// Records that one of the tries was committed, so that no other can be.
+    pub(crate) fn settle(&mut self) {
+        let nodes = self.session.node_bytes();
+        self.nodes.drain(..).for_each(|(directory, create_id)| nodes.forget_create(&directory, create_id));
+        self.since = None;
+    }
+
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        self.since = self.since.into_iter().chain(other.since).min();
+        for node in std::mem::take(&mut other.nodes) {
+            if !self.nodes.contains(&node) {
+                self.nodes.push(node);
+            }
+        }
+    }
+}
+
+impl Drop for UnresolvedNodes {
+    fn drop(&mut self) {
+        if self.session.loss().is_some() {
+            return;
+        }
+        for (directory, create_id) in self.nodes.drain(..) {
+            self.session.janitor().clean_unresolved(&self.session, &directory, create_id, None);
+        }
+    }
+}
+
+/// Creates nodes by a transaction that depends on a held node.
+pub(crate) struct NodeTransaction {
+    own: Arc<OwnedNode>,
+    session: Session,
+    new_nodes: Vec<NewNode>,
+    /// Whether the transaction deletes the own node.
+    replaces: bool,
+    /// When the first earlier try was sent that may have been committed.
+    in_doubt_since: Option<BootInstant>,
+    unresolved: UnresolvedNodes,
+    in_flight: TxnInFlight,
+}
+
+impl NodeTransaction {
+    pub(crate) fn new(own: &Arc<OwnedNode>, new_nodes: Vec<NewNode>, replaces: bool) -> Self {
+        let (session, in_flight) = (own.session().clone(), TxnInFlight::on([own]));
+        let unresolved = UnresolvedNodes::none(&session);
+        let (own, in_doubt_since) = (Arc::clone(own), None);
+        Self { own, unresolved, session, new_nodes, replaces, in_doubt_since, in_flight }
+    }
+
+    /// Records that a request from that instant or later may already have committed the same transaction.
+    pub(crate) fn in_doubt_since(self, since: Option<BootInstant>) -> Self {
+        Self { in_doubt_since: since, ..self }
+    }
+
+    /// `operations` begins with the creates of the wanted nodes and ends with the operation on the own node.
+    pub(crate) async fn commit(
+        &mut self,
+        operations: &[WriteOp],
+        deadline: Deadline,
+    ) -> Result<TxnOutcome, Error> {
+        let mut directories_made = 0;
+        loop {
+            let (sent, before) = (self.session.now(), self.unresolved.since);
+            let connection = self.session.connection();
+            self.arm(sent);
+            let committed = tokio::select! {
+                biased;
+                committed = self.session.multi(operations, deadline) => committed,
+                lost = self.own.lost() => return Err(lost.into()),
+            };
+            let (index, refusal) = match committed {
+                Ok(results) => return self.read(results, connection, sent),
+                Err(MultiError::Operation { index, refusal }) => (index, refusal),
+                Err(MultiError::Request(WireError::SessionEnded(reason))) => return Err(self.ended(reason)),
+                Err(MultiError::Request(WireError::Refused(refusal))) if !refusal.is_transient() => {
+                    self.disarm(before);
+                    return Ok(TxnOutcome::Refused(self.own.path().to_owned(), refusal));
+                }
+                Err(MultiError::Request(error @ WireError::Refused(_))) => {
+                    self.disarm(before);
+                    let path = self.own.path();
+                    let retried = self.session.retry_after(&error, Operation::Commit, path, deadline).await;
+                    retried.map_err(|stop| self.own.error_of(stop))?;
+                    continue;
+                }
+                Err(MultiError::Request(error)) => {
+                    debug!(
+                        path = self.own.path(), %error,
+                        "a transaction without an answer; looking for its nodes"
+                    );
+                    return self.find_outcome(deadline, false).await;
+                }
+            };
+            let is_own = index + 1 == operations.len();
+            match refusal {
+                // An earlier try was committed, or another client deleted the own node.
+                Refusal::NoNode if is_own => {
+                    let is_only_try = before.is_none() && self.own.rests_once();
+                    return self.find_outcome(deadline, is_only_try).await;
+                }
+                Refusal::NodeExists if index < self.new_nodes.len() => {
+                    return self.find_outcome(deadline, false).await;
+                }
+                Refusal::NoNode if index < self.new_nodes.len() && directories_made < DIRECTORIES_MAX => {
+                    self.disarm(before);
+                    directories_made += 1;
+                    self.make_directory(index, deadline).await?;
+                }
+                refusal => {
+                    self.disarm(before);
+                    let path = operations.get(index).map(WriteOp::path).unwrap_or_default().to_owned();
+                    return Ok(TxnOutcome::Refused(path, refusal));
+                }
+            }
+        }
+    }
+
+    /// Once the request is sent, the nodes may be created and the own node may be deleted.
+    fn arm(&mut self, sent: BootInstant) {
+        self.unresolved.since.get_or_insert(sent);
+        let held = self.new_nodes.iter().filter(|new_nodes| new_nodes.is_held);
+        self.unresolved.nodes =
+            held.map(|new_nodes| (new_nodes.directory.clone(), new_nodes.create_id)).collect();
+        if self.replaces {
+            self.own.set_replacing(true);
+        }
+    }
+
+    /// This try was certainly not committed. One of those `before` it may have been.
+    fn disarm(&mut self, before: Option<BootInstant>) {
+        match before {
+            None => self.unresolved.settle(),
+            before => self.unresolved.since = before,
+        }
+    }
+
+    /// Reads the reply to a request that was sent at `sent`. `connection` is the connection from before.
+    fn read(
+        &self,
+        results: Vec<WriteResult>,
+        connection: Option<u64>,
+        sent: BootInstant,
+    ) -> Result<TxnOutcome, Error> {
+        let mut nodes = Vec::new();
+        let mut results = results.into_iter();
+        for new_nodes in &self.new_nodes {
+            let Some(WriteResult::Created(created)) = results.next() else {
+                return Err(self.unknown("an answer that does not fit the request"));
+            };
+            if let (true, Some(stat)) = (new_nodes.is_held, &created.stat) {
+                self.session
+                    .check_owner(&created.path, stat)
+                    .map_err(|_| self.ended(LossReason::SessionReplaced))?;
+            }
+            let origin = Origin { created_on: connection, is_owner_seen: created.stat.is_some() };
+            nodes.push(MadeNode { path: created.path, origin });
+        }
+        // The own node existed until now, so no earlier try was committed.
+        Ok(TxnOutcome::Made(Made { nodes, sent }))
+    }
+
+    /// Finds out whether the transaction was committed. `is_only_try` says that no other try of it can have
+    /// been.
+    async fn find_outcome(&mut self, deadline: Deadline, is_only_try: bool) -> Result<TxnOutcome, Error> {
+        loop {
+            // A missing own node may be the work of the transaction. Any other loss ends the search.
+            self.own.check()?;
+            match self.find_outcome_once(deadline).await {
+                Ok(Some(done)) => {
+                    if matches!(done, TxnOutcome::Nothing) {
+                        // The caller sends it again.
+                        self.session.backoff(deadline).await;
+                    }
+                    return Ok(done);
+                }
+                Ok(None) => {
+                    self.own.set_replacing(false);
+                    // A try may have been committed, and its nodes deleted since. Then no other client
+                    // deleted the own node.
+                    if self.replaces && !is_only_try {
+                        self.own.set_given_up();
+                    }
+                    self.own.lose(LossReason::NodeDeleted);
+                    return Err(self.own.loss_by(LossReason::NodeDeleted).into());
+                }
+                Err(WireError::SessionEnded(reason)) => return Err(self.ended(reason)),
+                // Its directory may not be read: no search can find out.
+                Err(WireError::Refused(refusal)) if !refusal.is_transient() => {
+                    return Err(self.unknown(&refusal.to_string()));
+                }
+                Err(error) => debug!(path = self.own.path(), %error, "searching again"),
+            }
+            self.session.backoff(deadline).await;
+            self.time_left(deadline)?;
+        }
+    }
+
+    /// Returns `None` when neither the own node nor its replacement exists.
+    async fn find_outcome_once(&self, deadline: Deadline) -> Result<Option<TxnOutcome>, WireError> {
+        let session = &self.session;
+        // Read before the lists: if the own node is gone, they show what replaced it.
+        let mut sync = session.quorum_sync();
+        let mut own = session.read(|wire| wire.exists(self.own.path()));
+        session.await_reply(&mut sync, deadline).await?;
+        let own = session.await_reply(&mut own, deadline).await?;
+        let mut found = Vec::new();
+        for new_nodes in &self.new_nodes {
+            let (directory, create_id) = (&new_nodes.directory, new_nodes.create_id);
+            let Some(path) = janitor::find_once(session, directory, create_id, deadline).await? else {
+                continue;
+            };
+            if new_nodes.is_held {
+                let mut reply = session.read(|wire| wire.exists(&path));
+                match session.await_reply(&mut reply, deadline).await? {
+                    Some(stat) => session.check_owner(&path, &stat)?,
+                    None => continue,
+                }
+            }
+            // A search may have used any connection, so the result says nothing about one.
+            found.push(MadeNode { path, origin: Origin::FOUND });
+        }
+        Ok(match (found.len() == self.new_nodes.len(), own) {
+            (true, _) => Some(TxnOutcome::Made(self.found(found))),
+            (false, Some(_)) => Some(TxnOutcome::Nothing),
+            (false, None) => None,
+        })
+    }
+
+    /// It is unknown which of the tries created the nodes: it may have been the first.
+    fn found(&self, nodes: Vec<MadeNode>) -> Made {
+        let tries = self.in_doubt_since.into_iter().chain(self.unresolved.since);
+        let sent = tries.min().unwrap_or_else(|| self.session.now());
+        Made { nodes, sent }
+    }
+
+    async fn make_directory(&self, index: usize, deadline: Deadline) -> Result<(), Error> {
+        let Some(new_nodes) = self.new_nodes.get(index) else {
+            return Ok(());
+        };
+        tokio::select! {
+            biased;
+            lost = self.own.lost() => Err(lost.into()),
+            made = make_queue_directory(&self.session, &new_nodes.directory, deadline) => {
+                made.map_err(|stop| self.own.error_of(stop))
+            }
+        }
+    }
+
+    /// The created nodes are held from here on. The own node is deleted or stays, as requested.
+    pub(crate) fn settle(mut self, nodes: Vec<MadeNode>) -> Result<Vec<HeldNode>, Error> {
+        let mut made = Vec::new();
+        for (MadeNode { path, origin }, new_nodes) in nodes.into_iter().zip(&self.new_nodes) {
+            if new_nodes.is_held {
+                self.session.node_bytes().found(&path);
+                let node_guard = NodeGuard::of(&self.session, path);
+                let data = match &new_nodes.operation {
+                    WriteOp::Create { data, .. } => data.as_slice().into(),
+                    _ => Arc::default(),
+                };
+                let node = self.session.register(node_guard.shared_path(), data, origin);
+                made.push(HeldNode {
+                    registration: NodeRegistration(node),
+                    node_guard,
+                    label: new_nodes.label,
+                });
+            }
+        }
+        self.unresolved.settle();
+        self.in_flight.settle();
+        // The original hold must have been valid until here.
+        self.own.check()?;
+        for held_node in &made {
+            let granted = self.session.try_grant(held_node.node());
+            if !granted.map_err(|reset| reset.error(self.own.path()))? {
+                return Err(self.own.loss_by(self.session.loss().unwrap_or(LossReason::LeaseRanOut)).into());
+            }
+            held_node.node().check()?;
+        }
+        Ok(made)
+    }
+
+    pub(crate) fn into_unresolved(mut self) -> UnresolvedNodes {
+        if self.unresolved.is_empty() {
+            self.in_flight.settle();
+        } else if self.replaces {
+            self.own.set_replaced_in_doubt();
+        }
+        self.own.set_replacing(false);
+        std::mem::replace(&mut self.unresolved, UnresolvedNodes::none(&self.session))
+    }
+
+    fn time_left(&self, deadline: Deadline) -> Result<(), Error> {
+        match deadline.has_passed() {
+            true => Err(Error::timed_out(deadline, self.own.path(), Phase::Answer)),
+            false => Ok(()),
+        }
+    }
+
+    /// After a timeout, a request without a reply may have committed the transaction.
+    pub(crate) fn in_doubt(&self, error: Error) -> Error {
+        match error {
+            Error::Timeout { waited, .. } if !self.unresolved.is_empty() => {
+                self.unknown(&format!("no answer within {waited:.1?}"))
+            }
+            error => error,
+        }
+    }
+
+    fn ended(&self, reason: LossReason) -> Error {
+        self.own.error_of(reason.into())
+    }
+
+    fn unknown(&self, cause: &str) -> Error {
+        Error::Unknown { operation: Operation::Commit, path: self.own.path().into(), cause: cause.to_owned() }
+    }
+}

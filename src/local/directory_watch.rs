@@ -1,0 +1,66 @@
+use futures::FutureExt;
+
+use crate::local::decide::LocalQueue;
+use crate::session::{Reservation, Session};
+use crate::wire::{Reply, Stat, Watch};
+
+/// A watch on the directory of a local queue. A directory that was created again counts its sequence numbers
+/// from 0.
+#[derive(Default)]
+pub(super) enum DirectoryWatch {
+    #[default]
+    None,
+    Requested {
+        reply: Reply<(Vec<u8>, Stat, Watch)>,
+        room: Reservation,
+    },
+    Set {
+        watch: Watch,
+        _room: Reservation,
+    },
+}
+
+impl DirectoryWatch {
+    /// Whether a request for a watch has no reply yet.
+    pub(super) fn is_in_flight(&self) -> bool {
+        matches!(self, Self::Requested { .. })
+    }
+
+    /// Sends the request. Returns `false` if the watch budget has no room, or if the reply to an earlier
+    /// request is pending: if that reply were dropped, its watch would stay on the server.
+    pub(super) fn request(&mut self, session: &Session, directory: &str) -> bool {
+        if self.is_in_flight() {
+            return false;
+        }
+        let Some(room) = session.watch_budget().reserve_spare(directory) else {
+            return false;
+        };
+        let reply = session.read(|wire| wire.watch_data(directory));
+        *self = Self::Requested { reply, room };
+        true
+    }
+
+    /// Reports the state of the watch to the queue.
+    pub(super) fn poll<P: Clone>(&mut self, queue: &mut LocalQueue<P>) {
+        *self = match std::mem::take(self) {
+            Self::Requested { mut reply, room } => match (&mut reply).now_or_never() {
+                None => Self::Requested { reply, room },
+                Some(Ok((_, _, watch))) => {
+                    queue.directory_watch_set();
+                    Self::Set { watch, _room: room }
+                }
+                Some(Err(_)) => {
+                    queue.directory_watch_ended();
+                    Self::None
+                }
+            },
+            other => other,
+        };
+        if let Self::Set { watch, .. } = self
+            && watch.now_or_never().is_some()
+        {
+            queue.directory_watch_ended();
+            *self = Self::None;
+        }
+    }
+}
