@@ -36,7 +36,7 @@ impl NodeMonitor {
     ///
     /// [`Lost`], with the reason. After a release, the node's own delete is no loss.
     pub fn check(&self) -> Result<(), Lost> {
-        self.node.check()
+        self.node.verdict()
     }
 
     /// Resolves when the node is lost, as [`Hold::lost`](crate::Hold::lost). After a release, the node's own

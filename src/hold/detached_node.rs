@@ -38,7 +38,7 @@ impl Hold {
         let node = self.node();
         let is_sole = self.others.is_empty() && self.unresolved.is_empty() && node.is_settled();
         let is_wanted_here = !node.is_revoke_requested() && !self.manager.is_closing();
-        let next = self.token.handed_over().filter(|_| is_sole && is_wanted_here && self.check().is_ok());
+        let next = self.token.handed_over().filter(|_| is_sole && is_wanted_here && self.settle().is_ok());
         let Some(next) = next else {
             return Err(Box::new(self));
         };
@@ -67,7 +67,7 @@ impl DetachedNode {
     /// [grants no more holds](ConnectionManager::closing).
     pub fn attach(self) -> Result<Hold, Lost> {
         let node = self.first.node();
-        node.check()?;
+        node.settle()?;
         if self.manager.is_closing() {
             return Err(node.loss_by(LossReason::Closed));
         }
@@ -91,7 +91,7 @@ impl DetachedNode {
     /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
         let Self { first, manager, .. } = self;
-        first.node().check().map_err(ReleaseError::Lost)?;
+        first.node().settle().map_err(ReleaseError::Lost)?;
         let deadline = Deadline::after(manager.operation_timeout());
         delete_one(first, deadline).await
     }

@@ -174,7 +174,12 @@ impl Hold {
     ///
     /// [`Lost`] once the hold is lost.
     pub fn check(&self) -> Result<(), Lost> {
-        self.nodes().try_for_each(|node| node.check())
+        self.nodes().try_for_each(|node| node.verdict())
+    }
+
+    /// As [`check`](Self::check), and applies a loss that is not recorded yet.
+    pub(crate) fn settle(&self) -> Result<(), Lost> {
+        self.nodes().try_for_each(|node| node.settle())
     }
 
     /// The instant until which the server cannot have granted the lock to another contender by expiring the
@@ -313,17 +318,17 @@ impl Hold {
     pub async fn server_time(&self, deadline: Deadline) -> Result<i64, Error> {
         let (node, session) = (self.node(), self.session());
         loop {
-            node.check()?;
+            node.settle()?;
             let mut reply = session.set_data(node.path(), node.data(), None);
             match session.await_reply(&mut reply, deadline).await {
                 Ok(stat) => {
                     // The lease may have run out, and another contender hold, before the answer came.
-                    node.check()?;
+                    node.settle()?;
                     return Ok(stat.mtime);
                 }
                 Err(WireError::Refused(Refusal::NoNode)) => {
                     node.lose(node.missing_reason());
-                    node.check()?;
+                    node.settle()?;
                 }
                 Err(error) => {
                     let retry = session.retry_after(&error, Operation::Write, node.path(), deadline);

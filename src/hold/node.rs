@@ -30,10 +30,13 @@ impl HeldNode {
 
 /// The entry of a node in the register of its session. Dropping it marks the node as given up and removes the
 /// entry. The delete may be sent only after that.
+///
+/// A loss that is not reported by then is reported first: a holder may have seen it.
 pub(crate) struct NodeRegistration(pub(crate) Arc<OwnedNode>);
 
 impl Drop for NodeRegistration {
     fn drop(&mut self) {
+        let _ = self.0.settle();
         self.0.set_given_up();
         self.0.session().unregister(&self.0);
     }

@@ -142,7 +142,7 @@ impl Prefetch {
     ) -> Result<Vec<ReadResult>, Error> {
         let session = node.session().clone();
         // Without the lease or the node, the reads would not happen under the hold.
-        node.check()?;
+        node.settle()?;
         loop {
             let mut replies = match self.prefetched.get_mut().take() {
                 Some(replies) => replies,
@@ -169,7 +169,7 @@ impl Prefetch {
         deadline: Deadline,
     ) -> Result<(Vec<ReadResult>, Changes), Error> {
         let session = node.session().clone();
-        node.check()?;
+        node.settle()?;
         // Earlier reads are older than what is read now.
         self.forget_prefetched();
         loop {
@@ -205,7 +205,7 @@ impl Prefetch {
     /// event made the head may have moved to a server that lags behind.
     async fn caught_up(&self, node: &OwnedNode, deadline: Deadline) -> Result<Option<u64>, Error> {
         let caught_up = node.session().ensure_synced(deadline).await;
-        node.check()?;
+        node.settle()?;
         match caught_up {
             // Not the present number, which may be another by now.
             Ok(connection) => Ok(Some(connection)),
@@ -224,7 +224,7 @@ impl Prefetch {
         node: &OwnedNode,
         deadline: Deadline,
     ) -> Result<Option<Vec<ReadResult>>, Error> {
-        node.check()?;
+        node.settle()?;
         let mut results = Vec::new();
         for (answer, read) in answers.into_iter().zip(reads) {
             match answer {

@@ -45,7 +45,7 @@ impl Hold {
             epoch = self.epoch().as_u64(),
         );
         // Nothing to wait for: the nodes of a lost hold are cleaned up in the background.
-        span.in_scope(|| self.check()).map_err(ReleaseError::Lost)?;
+        span.in_scope(|| self.settle()).map_err(ReleaseError::Lost)?;
         let Self { first, others, unresolved, registration, manager, .. } = self;
         Ok((span, first, others, Rest { _unresolved: unresolved, registration, manager }))
     }
@@ -68,7 +68,7 @@ impl Hold {
         let mut managers = Vec::new();
         let mut registrations = Vec::new();
         for hold in holds {
-            if let Err(lost) = hold.check() {
+            if let Err(lost) = hold.settle() {
                 errors.push(ReleaseError::Lost(lost));
                 continue;
             }

@@ -80,7 +80,7 @@ impl Hold {
 pub(crate) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
     let session = node.session();
     loop {
-        node.check()?;
+        node.settle()?;
         let asked_on = session.connection();
         let read = tokio::select! {
             biased;
@@ -112,7 +112,7 @@ pub(crate) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
                 node.on_missing();
                 // After a release, there is nothing left to revoke.
                 return Err(node
-                    .check()
+                    .settle()
                     .err()
                     .unwrap_or_else(|| node.loss_by(LossReason::NodeDeleted))
                     .into());

@@ -43,7 +43,7 @@ impl Hold {
             if let Poll::Ready(lost) = lost.as_mut().poll(context) {
                 return Poll::Ready(Err(lost));
             }
-            if let Err(lost) = holds.iter().try_for_each(|hold| hold.check()) {
+            if let Err(lost) = holds.iter().try_for_each(|hold| hold.settle()) {
                 return Poll::Ready(Err(lost));
             }
             work.as_mut().poll(context).map(Ok)

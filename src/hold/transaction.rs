@@ -198,7 +198,7 @@ impl NodeTransaction {
         self.unresolved.nodes =
             held.map(|new_nodes| (new_nodes.directory.clone(), new_nodes.create_id)).collect();
         if self.replaces {
-            self.own.set_replacing(true);
+            self.own.begin_replacing();
         }
     }
 
@@ -225,7 +225,7 @@ impl NodeTransaction {
             };
             if let (true, Some(stat)) = (new_nodes.is_held, &created.stat) {
                 self.session
-                    .check_owner(&created.path, stat)
+                    .verify_owner(&created.path, stat)
                     .map_err(|_| self.ended(LossReason::SessionReplaced))?;
             }
             let origin = Origin { created_on: connection, is_owner_seen: created.stat.is_some() };
@@ -240,7 +240,7 @@ impl NodeTransaction {
     async fn find_outcome(&mut self, deadline: Deadline, is_only_try: bool) -> Result<TxnOutcome, Error> {
         loop {
             // A missing own node may be the work of the transaction. Any other loss ends the search.
-            self.own.check()?;
+            self.own.settle()?;
             match self.find_outcome_once(deadline).await {
                 Ok(Some(done)) => {
                     if matches!(done, TxnOutcome::Nothing) {
@@ -250,7 +250,7 @@ impl NodeTransaction {
                     return Ok(done);
                 }
                 Ok(None) => {
-                    self.own.set_replacing(false);
+                    self.own.end_replacing();
                     // A try may have been committed, and its nodes deleted since. Then no other client
                     // deleted the own node.
                     if self.replaces && !is_only_try {
@@ -288,7 +288,7 @@ impl NodeTransaction {
             if new_nodes.is_held {
                 let mut reply = session.read(|wire| wire.exists(&path));
                 match session.await_reply(&mut reply, deadline).await? {
-                    Some(stat) => session.check_owner(&path, &stat)?,
+                    Some(stat) => session.verify_owner(&path, &stat)?,
                     None => continue,
                 }
             }
@@ -344,13 +344,13 @@ impl NodeTransaction {
         self.unresolved.settle();
         self.in_flight.settle();
         // The original hold must have been valid until here.
-        self.own.check()?;
+        self.own.settle()?;
         for held_node in &made {
             let granted = self.session.try_grant(held_node.node());
             if !granted.map_err(|reset| reset.error(self.own.path()))? {
                 return Err(self.own.loss_by(self.session.loss().unwrap_or(LossReason::LeaseRanOut)).into());
             }
-            held_node.node().check()?;
+            held_node.node().settle()?;
         }
         Ok(made)
     }
@@ -361,7 +361,7 @@ impl NodeTransaction {
         } else if self.replaces {
             self.own.set_replaced_in_doubt();
         }
-        self.own.set_replacing(false);
+        self.own.end_replacing();
         std::mem::replace(&mut self.unresolved, UnresolvedNodes::none(&self.session))
     }
 

@@ -85,7 +85,7 @@ impl QueueEntry {
             ((), state.queue.register(entry.key, kind))
         });
         // The node may have been lost before it was registered, without notice to the queue.
-        if node.verdict().is_err() {
+        if node.recorded().is_err() {
             entry.abandon();
         }
         entry
@@ -135,7 +135,7 @@ impl QueueEntry {
     /// Resolves when the queue has decided, or the node is lost.
     pub(crate) async fn local_wake(&self) -> Result<LocalWake, Lost> {
         self.node
-            .until(|| match self.node.check() {
+            .until(|| match self.node.verdict() {
                 Err(lost) => Some(Err(lost)),
                 Ok(()) => self.take_wake(&mut self.queue.state.lock().queue).map(Ok),
             })
@@ -145,7 +145,7 @@ impl QueueEntry {
     /// Resolves when the sequence numbers of all creates are known that may belong to predecessors.
     pub(super) async fn may_judge(&self) {
         // The check reads the node's own watch, which would wake this task again and again once it has fired.
-        let is_due = || self.node.check().is_err() || self.wakes.lock().judge;
+        let is_due = || self.node.verdict().is_err() || self.wakes.lock().judge;
         self.node.until(|| is_due().then_some(())).await;
     }
 
@@ -196,7 +196,7 @@ impl QueueEntry {
 
     /// The connection that may carry the node's release as the head, if its contender holds.
     pub(super) fn hand_off_connection(&self) -> Option<u64> {
-        let may_hand_off = self.node.is_settled() && self.node.verdict().is_ok();
+        let may_hand_off = self.node.is_settled() && self.node.recorded().is_ok();
         self.node.session().live_connection().filter(|_| may_hand_off)
     }
 
@@ -215,7 +215,7 @@ impl QueueEntry {
         let _releasing = Releasing(self);
         // The check reads the node's own watch, which would wake this task again and again once it has fired.
         let is_decided = || {
-            self.node.check().is_err() || !self.queue.state.lock().queue.expects_successor(self.key, order)
+            self.node.verdict().is_err() || !self.queue.state.lock().queue.expects_successor(self.key, order)
         };
         // The reply is pending, unless the client is disconnected or the successor's task is not polled.
         let limit = deadline.or_after(fractions::earlier_create_limit(self.node.session().timeout()));

@@ -14,7 +14,7 @@ const TICKS_MAX: u32 = 20;
 
 /// A session shorter than two ticks could never be confirmed. Servers grant at least two ticks, so the
 /// configured tick is wrong.
-pub(super) fn check(settings: &Settings, session: &Session) -> Result<(), ConnectError> {
+pub(super) fn require(settings: &Settings, session: &Session) -> Result<(), ConnectError> {
     let tick = settings.session.tick;
     if session.timeout() >= tick * TICKS_MIN {
         return Ok(());

@@ -227,7 +227,7 @@ impl HoldRegistration {
     }
 
     fn is_valid(&self) -> bool {
-        let is_valid = |node: &Weak<OwnedNode>| node.upgrade().is_some_and(|node| node.check().is_ok());
+        let is_valid = |node: &Weak<OwnedNode>| node.upgrade().is_some_and(|node| node.verdict().is_ok());
         !self.has_ended.load(Ordering::Acquire) && self.nodes.iter().all(is_valid)
     }
 

@@ -163,8 +163,8 @@ impl ManagerTask {
             };
             match opened {
                 Ok(session) => {
-                    granted_timeout::check(&self.shared.settings, &session)?;
-                    self.check_chroot(&session, deadline).await?;
+                    granted_timeout::require(&self.shared.settings, &session)?;
+                    self.require_chroot(&session, deadline).await?;
                     return Ok(session);
                 }
                 Err(WireError::AuthFailed) => {
@@ -225,7 +225,7 @@ impl ManagerTask {
     }
 
     /// A chroot that does not exist is created by the first use of it, so a misspelt one shows no error.
-    async fn check_chroot(&self, session: &Session, deadline: Deadline) -> Result<(), ConnectError> {
+    async fn require_chroot(&self, session: &Session, deadline: Deadline) -> Result<(), ConnectError> {
         let Settings { chroot, servers, needs_chroot, .. } = &self.shared.settings;
         if chroot.is_root() {
             return Ok(());

@@ -55,7 +55,7 @@ pub(super) async fn replace(
         WriteResult::Done | WriteResult::Written(_) => None,
     });
     if let Some(stat) = &stat {
-        session.check_owner(path.as_str(), stat)?;
+        session.verify_owner(path.as_str(), stat)?;
     }
     Ok(Event::Created(czxid(stat.as_ref())))
 }

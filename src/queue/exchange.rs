@@ -265,7 +265,7 @@ impl Exchange {
         if let Some(error) = error {
             return Err(error.into());
         }
-        hold.check().map_err(Error::Lost)?;
+        hold.settle().map_err(Error::Lost)?;
         let mut operations: Vec<WriteOp> =
             new_nodes.iter().map(|new_nodes| new_nodes.operation.clone()).collect();
         operations.extend(others);
@@ -333,7 +333,7 @@ impl Hold {
                 [operation.clone(), WriteOp::Check { path: self.full_path().to_owned(), version: None }];
             let new_nodes = vec![NewNode { directory, create_id, label, operation, is_held: true }];
             let mut attempt = NodeTransaction::new(node, new_nodes, false);
-            self.check()?;
+            self.settle()?;
             match attempt.commit(&operations, Deadline::never()).await? {
                 TxnOutcome::Made(made) => {
                     let mut made = attempt.settle(made.nodes)?.into_iter();

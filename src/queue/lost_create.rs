@@ -81,7 +81,7 @@ pub(crate) async fn resolve_lost_create(
     match session.await_reply(&mut reply, deadline).await {
         Ok(Some(stat)) => {
             // A node of another session is not ours, whatever its name says.
-            session.check_owner(&path, &stat).map_err(|_| StepError::Restart)?;
+            session.verify_owner(&path, &stat).map_err(|_| StepError::Restart)?;
             Ok(Some((create.found(path), Some(stat))))
         }
         // The drop of the guard leaves the node to the janitor.

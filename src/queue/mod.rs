@@ -35,6 +35,8 @@ mod create_guard;
 #[cfg(all(test, feature = "__simulation"))]
 mod ended_client_test;
 mod exchange;
+#[cfg(test)]
+mod expired_hold_test;
 mod lock_queue;
 mod lost_create;
 #[cfg(test)]

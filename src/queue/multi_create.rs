@@ -161,7 +161,7 @@ impl MultiQueue {
                 return Err(StepError::Restart);
             };
             if let Some(stat) = &stat {
-                session.check_owner(&path, stat).map_err(|_| StepError::Restart)?;
+                session.verify_owner(&path, stat).map_err(|_| StepError::Restart)?;
             }
             node_guards.push((create.found(path), stat));
         }

@@ -171,7 +171,7 @@ impl MultiQueue {
         deadline: Deadline,
     ) -> Result<Option<Vec<Hold>>, StepError> {
         for ticket in &mut *tickets {
-            if !ticket.check_queue(deadline).await? {
+            if !ticket.judge_turn(deadline).await? {
                 return Ok(None);
             }
         }
@@ -181,7 +181,7 @@ impl MultiQueue {
     async fn wait(tickets: &mut [Ticket], deadline: Deadline) -> Result<Vec<Hold>, StepError> {
         let mut has_waited = false;
         for ticket in &mut *tickets {
-            has_waited |= !ticket.check_queue(deadline).await?;
+            has_waited |= !ticket.judge_turn(deadline).await?;
             ticket.wait_for_turn(deadline).await?;
         }
         if has_waited {
@@ -189,13 +189,13 @@ impl MultiQueue {
             for queued_node in tickets.iter_mut().filter_map(Ticket::queued_node_mut) {
                 queued_node.prefetched = None;
             }
-            Self::check(tickets, deadline).await?;
+            Self::verify_nodes(tickets, deadline).await?;
         }
         Self::grant(tickets, deadline).await
     }
 
     /// During the wait in one queue, the node in another one may have been deleted by hand.
-    async fn check(tickets: &[Ticket], deadline: Deadline) -> Result<(), StepError> {
+    async fn verify_nodes(tickets: &[Ticket], deadline: Deadline) -> Result<(), StepError> {
         let queued_nodes = tickets.iter().filter_map(Ticket::queued_node);
         let checks: Vec<WriteOp> = queued_nodes
             .map(|queued_node| WriteOp::Check {

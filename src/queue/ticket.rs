@@ -207,7 +207,7 @@ impl Ticket {
         let mut restarts = Restarts::default();
         loop {
             self.enqueue(deadline).await?;
-            let tried = match self.check_queue(deadline).await {
+            let tried = match self.judge_turn(deadline).await {
                 Ok(true) => self.grant(deadline).await.map(Some),
                 Ok(false) => Ok(None),
                 Err(step_error) => Err(step_error),
@@ -282,7 +282,7 @@ impl Ticket {
     }
 
     /// Lists the directory if needed. Returns `true` when no contender ahead blocks.
-    pub(super) async fn check_queue(&mut self, deadline: Deadline) -> Result<bool, StepError> {
+    pub(super) async fn judge_turn(&mut self, deadline: Deadline) -> Result<bool, StepError> {
         let Some(queued_node) = &mut self.queued_node else {
             return Err(StepError::Restart);
         };
@@ -294,7 +294,7 @@ impl Ticket {
 
     /// Waits until no contender ahead blocks.
     pub(super) async fn wait_for_turn(&mut self, deadline: Deadline) -> Result<(), StepError> {
-        if self.check_queue(deadline).await? {
+        if self.judge_turn(deadline).await? {
             return Ok(());
         }
         let span = self.queued_node.as_ref().map_or_else(Span::none, |queued_node| {
@@ -308,7 +308,7 @@ impl Ticket {
             )
         });
         let turn = async {
-            while !self.check_queue(deadline).await? {
+            while !self.judge_turn(deadline).await? {
                 self.queue.report_position(self.position());
                 let Some(queued_node) = &mut self.queued_node else {
                     return Err(StepError::Restart);
@@ -342,7 +342,7 @@ impl Ticket {
             }
         }
         queued_node.entry().into_iter().for_each(|entry| entry.mark_held());
-        if queued_node.registration.0.check().is_err() {
+        if queued_node.registration.0.settle().is_err() {
             return Err(StepError::Restart);
         }
         let Some(queued_node) = self.queued_node.take() else {

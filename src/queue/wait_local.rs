@@ -70,7 +70,7 @@ impl QueuedNode {
                 }
                 () = fired(&mut predecessor_watch) => {
                     predecessor_watch = None;
-                    if session.check_predecessor(&predecessor.node) {
+                    if session.settle_predecessor(&predecessor.node) {
                         own_watch_due = Some(session.now());
                     }
                     continue;

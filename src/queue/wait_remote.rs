@@ -78,7 +78,7 @@ impl QueuedNode {
         let PendingWatch { room: _room, connection, .. } = pending;
         match self.sleep(watched, &owner, watch, connection, deadline).await? {
             // The server sends the event of the own node first, if that node was deleted first.
-            _ if self.registration.0.check().is_err() => Err(self.deleted()),
+            _ if self.registration.0.settle().is_err() => Err(self.deleted()),
             WakeReason::Blocker(WatchEvent::Deleted) => {
                 Box::pin(self.on_predecessor_deleted(
                     &predecessor,

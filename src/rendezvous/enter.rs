@@ -234,7 +234,7 @@ impl Rendezvous {
                 Err(reason) => return Err(node.error_of(reason.into())),
             }
         }
-        node.check().map_err(|lost| node.error_of(lost.reason.into()))?;
+        node.settle().map_err(|lost| node.error_of(lost.reason.into()))?;
         let EnteringMember { registration, node_guard, creates, czxid } = member;
         let generation = registration.0.session().settings().token_generation;
         let held_node = HeldNode { registration, node_guard, label: MEMBER };

@@ -44,7 +44,7 @@ impl Admitted {
     /// Cancel safe: the node is deleted in the background. The wait for the others ends.
     pub async fn leave(self, deadline: Deadline) -> Result<(), Error> {
         let Self { hold, ready, rendezvous, creates } = self;
-        hold.check().map_err(Error::Lost)?;
+        hold.settle().map_err(Error::Lost)?;
         let Hold { first, registration, manager, .. } = hold;
         let name = first.node_guard.name().to_owned();
         let deleted = rendezvous.delete(first, ready, deadline).await;

@@ -9,8 +9,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use super::owned_node::SharedWatch;
-use super::{OwnedNode, Reservation, Session};
+use super::{OwnedNode, Reservation, Session, SharedWatch};
 use crate::error::Refusal;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
@@ -82,7 +81,7 @@ impl Session {
         let Some(node) = node.upgrade() else { return is_set };
         // A node that was given up is no longer registered. Its deletion is no loss.
         if self.is_registered(&node) {
-            let _ = node.check();
+            let _ = node.settle();
         }
         node.end_deletion_watch();
         is_set
@@ -102,10 +101,10 @@ impl Session {
         self.set_deletion_watch(&Arc::downgrade(node), node.path(), room, deadline).await
     }
 
-    /// Reads the watch of a node of this session. Returns whether the node still exists.
-    pub(crate) fn check_predecessor(&self, node: &OwnedNode) -> bool {
+    /// Applies the event of the watch on a node of this session. Returns whether the node still exists.
+    pub(crate) fn settle_predecessor(&self, node: &OwnedNode) -> bool {
         // A node that is given up is unregistered before its delete is sent.
-        self.is_registered(node) && node.check().is_ok()
+        self.is_registered(node) && node.settle().is_ok()
     }
 
     async fn set_deletion_watch(

@@ -20,12 +20,12 @@ impl Session {
         if let Some(reset) = self.servers_reset() {
             return Err(reset);
         }
-        let mut lease = self.0.lease.lock();
+        let lease = self.0.lease.lock();
         let now = self.now();
         if self.loss().is_some() || !lease.covers(now) {
             return Ok(false);
         }
-        node.mark_held(lease.observe(now), now);
+        node.mark_held(lease.expirations(now), now);
         drop(lease);
         self.0.clock_watcher.notify();
         self.0.deletion_watcher.notify();

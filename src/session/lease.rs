@@ -79,24 +79,28 @@ impl SessionLease {
         self.base.after(self.timeout - fractions::clock_margin(self.timeout))
     }
 
-    /// Reads the clock. Returns how often the lease has run out, this time included.
-    pub(crate) fn observe(&mut self, now: BootInstant) -> u64 {
-        if !self.expired && now >= self.valid_until() {
-            self.expired = true;
-            self.expirations += 1;
-        }
-        self.expirations
+    /// How often the lease has run out until `now`.
+    ///
+    /// It computes and records nothing. An expiry is counted before a confirmation moves the end of the
+    /// lease, so the number never goes back: `now` must be read while no other task may change the lease.
+    pub(crate) fn expirations(&self, now: BootInstant) -> u64 {
+        self.expirations + u64::from(!self.expired && now >= self.valid_until())
     }
 
-    /// Reads the clock. Returns whether the lease covers `now`.
-    pub(crate) fn covers(&mut self, now: BootInstant) -> bool {
-        self.observe(now);
-        !self.expired
+    /// Whether the lease covers `now`.
+    pub(crate) fn covers(&self, now: BootInstant) -> bool {
+        !self.expired && now < self.valid_until()
+    }
+
+    /// Counts an expiry until `now`. To be called before the end of the lease moves.
+    fn count_expiry(&mut self, now: BootInstant) {
+        self.expirations = self.expirations(now);
+        self.expired = !self.covers(now);
     }
 
     /// A request sent at `sent`, answered by the quorum at `replied`, on connection `number`.
     pub(crate) fn confirm(&mut self, number: u64, sent: BootInstant, replied: BootInstant) {
-        self.observe(replied);
+        self.count_expiry(replied);
         if number < self.connection.number {
             return;
         }
@@ -120,7 +124,7 @@ impl SessionLease {
 
     /// Connection `number` was verified to carry our session.
     pub(crate) fn verify(&mut self, number: u64, now: BootInstant) {
-        self.observe(now);
+        self.count_expiry(now);
         if number < self.connection.number {
             return;
         }
@@ -133,11 +137,7 @@ impl SessionLease {
     ///
     /// Normally every sixth of the timeout. If the lease has run out, or rests on an earlier connection, as
     /// soon as the confirmation can count.
-    pub(crate) fn next_confirmation(
-        &mut self,
-        last_sent: Option<BootInstant>,
-        now: BootInstant,
-    ) -> BootInstant {
+    pub(crate) fn next_confirmation(&self, last_sent: Option<BootInstant>, now: BootInstant) -> BootInstant {
         if self.covers(now) && self.connection.has_given {
             return last_sent.map_or(now, |sent| sent.after(fractions::confirmation_interval(self.timeout)));
         }
@@ -264,7 +264,7 @@ mod tests {
     fn a_lease_that_ends_with_a_reply_has_run_out_once() {
         let mut lease = lease();
         lease.confirm(0, at(9_000), lease.valid_until());
-        assert_eq!(lease.observe(lease.valid_until()), 1);
+        assert_eq!(lease.expirations(lease.valid_until()), 1);
     }
 
     #[test]
@@ -284,12 +284,13 @@ mod tests {
     #[test]
     fn an_expiry_is_remembered_after_a_renewal() {
         let mut lease = lease();
-        let before = lease.observe(at(9_899));
+        let before = lease.expirations(at(9_899));
+        assert_eq!(lease.expirations(at(9_900)), before + 1);
         lease.confirm(0, at(20_000), at(20_010));
         assert!(!lease.covers(at(20_020)));
         lease.confirm(0, at(21_200), at(21_210));
         assert!(lease.covers(at(21_220)));
-        assert_eq!(lease.observe(at(21_220)), before + 1);
+        assert_eq!(lease.expirations(at(21_220)), before + 1);
     }
 
     #[test]
@@ -297,7 +298,7 @@ mod tests {
         let mut lease = lease();
         lease.confirm(0, at(5_000), at(5_010));
         lease.confirm(0, at(6_200), at(30_000));
-        assert_eq!(lease.observe(at(30_000)), 1);
+        assert_eq!(lease.expirations(at(30_000)), 1);
     }
 
     #[test]

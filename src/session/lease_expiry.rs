@@ -1,7 +1,8 @@
 //! The end of the lease: every hold is lost at that instant.
 
-use super::{OwnedNode, Session};
-use crate::error::LossReason;
+use super::Session;
+#[cfg(test)]
+use super::lease::SessionLease;
 use crate::time::boot::BootInstant;
 use crate::time::fractions;
 
@@ -11,16 +12,21 @@ impl Session {
     }
 
     pub(crate) fn expirations(&self) -> u64 {
-        self.0.lease.lock().observe(self.now())
+        let lease = self.0.lease.lock();
+        lease.expirations(self.now())
     }
 
-    /// The lease ran out while the node was held. The hold is lost. If the session lives on, the node must
-    /// not block other contenders, so the janitor deletes it.
-    pub(super) fn expire_hold(&self, node: &OwnedNode) {
-        // A node that was given up before is being deleted already.
-        if node.lose(LossReason::LeaseRanOut) && !node.is_given_up() {
-            self.janitor().delete(self, node.path());
-        }
+    /// As if no request had been confirmed for long. Returns the lease as it was.
+    #[cfg(test)]
+    pub(crate) fn run_lease_out(&self) -> SessionLease {
+        let opened = self.now().before(self.timeout());
+        let run_out = SessionLease::new(self.timeout(), self.settings().tick, opened);
+        std::mem::replace(&mut *self.0.lease.lock(), run_out)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn restore_lease(&self, lease: SessionLease) {
+        *self.0.lease.lock() = lease;
     }
 
     /// Reports the loss to holders at the moment the lease runs out.
@@ -36,8 +42,7 @@ impl Session {
             if expirations != expirations_seen {
                 expirations_seen = expirations;
                 for node in self.held_nodes() {
-                    // The check itself reads the clock and marks the node as lost.
-                    let _ = node.check();
+                    let _ = node.settle();
                 }
             }
             if !self.holds_something() {

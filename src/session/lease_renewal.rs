@@ -35,7 +35,9 @@ impl Session {
         self.0.quorum_silent.store(false, Ordering::Release);
         // The request was sent on one connection and answered on another, so it proves nothing about either.
         if self.wire().is_ok_and(|wire| wire.connection_id() == connection) {
-            let (now, mut lease) = (self.now(), self.0.lease.lock());
+            let mut lease = self.0.lease.lock();
+            // Read under the lock: no question may have seen an expiry that this instant does not show.
+            let now = self.now();
             let before = lease.valid_until();
             lease.confirm(connection, sent, now);
             let is_renewed = lease.valid_until() > before;

@@ -23,6 +23,7 @@ mod node_bytes_test;
 mod node_flags;
 mod node_register;
 mod origin;
+mod own_watch;
 mod owned_node;
 #[cfg(test)]
 mod owned_node_test;
@@ -59,7 +60,8 @@ pub(crate) use self::hang_ups::Suspect;
 use self::node_bytes::NodeBytes;
 use self::node_register::NodeRegister;
 pub(crate) use self::origin::Origin;
-pub(crate) use self::owned_node::{OwnedNode, SharedWatch};
+pub(crate) use self::own_watch::SharedWatch;
+pub(crate) use self::owned_node::OwnedNode;
 use self::parker::Parker;
 pub(crate) use self::read_window::{ReadRoom, ReadWindow};
 pub(crate) use self::retry::Stop;

@@ -6,20 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::select;
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::loss_notice::{Listener, LossNotice};
 use super::node_flags::NodeFlags;
+use super::own_watch::{ArmedWatch, OwnWatch, SharedWatch, armed};
 use super::{Origin, Reservation, Session};
 use crate::error::{LossReason, Lost};
-use crate::shared_future::SharedFuture;
 use crate::time::boot::BootInstant;
-use crate::wire::{Watch, WatchEvent};
+use crate::wire::Watch;
 
 /// A contender's node of this session, waiting or held, and what is known about its existence.
 ///
-/// A hold that is lost stays lost, whatever is learned later.
+/// A hold that is lost stays lost, whatever is learned later. The clock, the session and the watch may imply
+/// a loss that is not recorded yet. A question reads it: [`verdict`](Self::verdict). A deed
+/// [settles](Self::settle) it: the loss is recorded, its holder and its queue are told, and the node of a
+/// hold whose lease ran out is deleted. What a question has seen stays until it is settled.
 pub(crate) struct OwnedNode {
     number: u64,
     path: Arc<str>,
@@ -33,7 +35,7 @@ pub(crate) struct OwnedNode {
     /// any more, before its delete is sent: its deletion is no loss then.
     loss: LossNotice<(LossReason, BootInstant), Lost>,
     /// A watch on the node itself, if one was set.
-    watch: Mutex<Option<(SharedWatch, Reservation)>>,
+    watch: OwnWatch,
     /// A revoke message was seen.
     revoke_requested: AtomicBool,
     /// The connection that created the node, if known.
@@ -43,9 +45,6 @@ pub(crate) struct OwnedNode {
     /// The data of the node.
     data: Arc<[u8]>,
 }
-
-/// A watch that several tasks await or read.
-pub(crate) type SharedWatch = SharedFuture<WatchEvent>;
 
 /// Called once, with the loss of a hold.
 pub(crate) type OnLoss = Listener<Lost>;
@@ -66,7 +65,7 @@ impl OwnedNode {
             has_deletion_watch: AtomicBool::new(false),
             changed: Notify::new(),
             loss: LossNotice::new(),
-            watch: Mutex::new(None),
+            watch: OwnWatch::default(),
             revoke_requested: AtomicBool::new(false),
             created_on: origin.created_on,
             is_owner_seen: AtomicBool::new(origin.is_owner_seen),
@@ -121,8 +120,13 @@ impl OwnedNode {
         self.loss.is_given_up()
     }
 
-    pub(crate) fn set_replacing(&self, replacing: bool) {
-        self.flags.set_replacing(replacing);
+    /// A transaction that replaces the node is sent: from now on it may have deleted the node.
+    pub(crate) fn begin_replacing(&self) {
+        self.settle_event(|_| self.flags.set_replacing(true));
+    }
+
+    pub(crate) fn end_replacing(&self) {
+        self.flags.set_replacing(false);
     }
 
     /// Records that a transaction that replaces the node may be applied at any time.
@@ -140,9 +144,14 @@ impl OwnedNode {
 
     /// The node was seen not to exist. That is a loss unless a request of this session may have deleted it.
     pub(crate) fn on_missing(&self) {
-        if !self.is_given_up() && !self.flags.is_replacing() {
+        if self.is_wanted() {
             self.lose(self.missing_reason());
         }
+    }
+
+    /// Whether it is a loss if the node does not exist.
+    fn is_wanted(&self) -> bool {
+        !self.is_given_up() && !self.flags.is_replacing()
     }
 
     /// The delete of a release found no node: another client had deleted it before.
@@ -153,7 +162,7 @@ impl OwnedNode {
         match self.loss.tell(deleted.clone()) {
             true => deleted,
             // The hold was lost, and the loss reported, before it was given up.
-            false => self.verdict().err().unwrap_or(deleted),
+            false => self.recorded().err().unwrap_or(deleted),
         }
     }
 
@@ -206,24 +215,23 @@ impl OwnedNode {
     }
 
     pub(crate) fn watch(&self) -> Option<SharedWatch> {
-        self.watch.lock().as_ref().map(|(watch, _)| watch.clone())
+        self.watch.get()
     }
 
     pub(crate) fn set_watch(&self, watch: Watch, reservation: Reservation) {
-        let replaced = self.watch.lock().replace((SharedFuture::new(watch), reservation));
+        let replaced = self.settle_event(|here| std::mem::replace(here, armed(watch, reservation)));
         drop(replaced);
     }
 
     /// Drops the watch: it may not have survived a reconnect.
     pub(crate) fn forget_watch(&self) {
-        let forgotten = self.watch.lock().take();
+        let forgotten = self.settle_event(Option::take);
         drop(forgotten);
     }
 
     /// Whether a watch is set that has not fired.
     pub(crate) fn has_watch(&self) -> bool {
-        self.poll_events();
-        self.watch.lock().is_some()
+        self.watch.is_armed()
     }
 
     /// Ends the hold or the wait. Returns whether this call was the first to do so.
@@ -245,26 +253,89 @@ impl OwnedNode {
     fn end_by(&self, reason: LossReason) -> bool {
         let first = self.loss.record((reason, self.session.now()));
         if first {
-            // A lost node needs no confirmation.
-            self.session.unregister(self);
-            if let Some(table) = self.session.existing_table() {
-                table.node_lost(self);
-            }
-            self.notify();
+            self.report_end();
         }
         first
     }
 
-    /// Reads the clock, the session and the watch, and returns whether the node still belongs to its
-    /// contender.
-    pub(crate) fn check(&self) -> Result<(), Lost> {
-        self.poll_events();
+    fn report_end(&self) {
+        // A lost node needs no confirmation.
+        self.session.unregister(self);
+        if let Some(table) = self.session.existing_table() {
+            table.node_lost(self);
+        }
+        self.notify();
+    }
+
+    /// Whether the node still belongs to its contender, by the clock, the session and the watch. It has no
+    /// effect: see [`settle`](Self::settle).
+    pub(crate) fn verdict(&self) -> Result<(), Lost> {
+        let implied = self.implied_loss();
+        // Read last: what was settled meanwhile is recorded.
+        self.recorded()?;
+        implied.map_or(Ok(()), |reason| Err(self.loss_by(reason)))
+    }
+
+    /// The loss that is recorded, of which queue and holder are told.
+    pub(crate) fn recorded(&self) -> Result<(), Lost> {
+        match self.loss.get() {
+            Some((reason, _)) => Err(self.loss_by(*reason)),
+            None => Ok(()),
+        }
+    }
+
+    fn implied_loss(&self) -> Option<LossReason> {
+        if let Some(reason) = self.session.loss() {
+            return Some(reason);
+        }
+        if self.has_lapsed() {
+            return Some(LossReason::LeaseRanOut);
+        }
+        (self.watch.has_shown_deletion() && self.is_wanted()).then(|| self.missing_reason())
+    }
+
+    fn has_lapsed(&self) -> bool {
+        self.flags.has_lapsed(|| self.session.expirations())
+    }
+
+    /// Applies what the clock, the session and the watch imply, and returns the verdict. Every deed that
+    /// rests on the node begins with it, and every wait repeats it.
+    ///
+    /// If the lease ran out while the node was held, and the session lives on, the node must not block other
+    /// contenders, so the janitor deletes it.
+    pub(crate) fn settle(&self) -> Result<(), Lost> {
+        if self.loss.get().is_none() {
+            if let Some(reason) = self.session.loss() {
+                self.lose(reason);
+            } else if self.has_lapsed() {
+                // A node that was given up before is being deleted already.
+                if self.lose(LossReason::LeaseRanOut) && !self.is_given_up() {
+                    self.session.janitor().delete(&self.session, &self.path);
+                }
+            } else {
+                self.settle_event(|_| ());
+            }
+        }
         self.verdict()
+    }
+
+    /// Applies the event of the watch, if it has fired, and then changes the watch, or what its event means.
+    fn settle_event<T>(&self, change: impl FnOnce(&mut ArmedWatch) -> T) -> T {
+        let record = || {
+            let reason = self.is_wanted().then(|| self.missing_reason())?;
+            self.loss.record((reason, self.session.now())).then_some(reason)
+        };
+        let (recorded, changed) = self.watch.take_event(record, change);
+        if let Some(reason) = recorded {
+            self.report_end();
+            self.loss.tell_holder(|| self.loss_by(reason));
+        }
+        changed
     }
 
     /// Resolves when the node is lost.
     pub(crate) async fn lost(&self) -> Lost {
-        self.until(|| self.check().err()).await
+        self.until(|| self.verdict().err()).await
     }
 
     /// Wakes the tasks that wait in [`until`](Self::until).
@@ -273,12 +344,14 @@ impl OwnedNode {
     }
 
     /// Resolves when `probe` returns a value. It is called again when the node is lost, and at each
-    /// [`notify`](Self::notify).
+    /// [`notify`](Self::notify). What the clock, the session and the watch imply is settled before: a watch
+    /// that has fired would wake the task again and again.
     pub(crate) async fn until<T>(&self, probe: impl Fn() -> Option<T>) -> T {
         loop {
             // The listener is armed before the state is read, so no change is missed.
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
+            let _ = self.settle();
             if let Some(seen) = probe() {
                 return seen;
             }
@@ -295,47 +368,15 @@ impl OwnedNode {
     /// lost.
     pub(crate) fn valid_until(&self) -> BootInstant {
         let lease = self.session.lease_valid_until();
-        match (self.check(), self.loss.get()) {
+        match (self.verdict(), self.loss.get()) {
+            (Ok(()), _) => lease,
             (Err(_), Some((_, lost_at))) => lease.min(*lost_at),
-            _ => lease,
+            (Err(_), None) => lease.min(self.session.now()),
         }
     }
 
     pub(crate) fn loss_by(&self, reason: LossReason) -> Lost {
         Lost { path: (&*self.path).into(), reason }
-    }
-
-    pub(crate) fn verdict(&self) -> Result<(), Lost> {
-        match self.loss.get() {
-            Some((reason, _)) => Err(self.loss_by(*reason)),
-            None => Ok(()),
-        }
-    }
-
-    fn poll_events(&self) {
-        if self.loss.get().is_some() {
-            return;
-        }
-        if let Some(reason) = self.session.loss() {
-            self.lose(reason);
-            return;
-        }
-        if self.flags.has_lapsed(|| self.session.expirations()) {
-            self.session.expire_hold(self);
-            return;
-        }
-        let event = {
-            let mut watch = self.watch.lock();
-            let event = watch.as_ref().and_then(|(watch, _)| watch.now());
-            if event.is_some() {
-                *watch = None;
-            }
-            event
-        };
-        // A node whose data changed still exists. The session reports its own end.
-        if event == Some(WatchEvent::Deleted) {
-            self.on_missing();
-        }
     }
 }
 

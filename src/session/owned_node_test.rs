@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use lockkeeper_testserver::TestServer;
 
-use super::Origin;
+use super::{Origin, OwnedNode};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
 use crate::wire::WatchEvent;
@@ -29,6 +29,27 @@ async fn a_watch_that_has_fired_with_its_event_unread_is_no_watch() {
     node.set_watch(ready(WatchEvent::Changed).boxed(), room());
     assert!(!node.has_watch(), "the next deletion of the node would not be noticed");
     session.unregister(&node);
+}
+
+#[tokio::test]
+async fn a_deletion_that_a_question_has_seen_is_a_loss_whatever_becomes_of_the_watch() {
+    let server = TestServer::start().await.unwrap();
+    let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
+    let session = manager.session(Deadline::never(), "/node").await.unwrap();
+    let room = || session.watch_budget().reserve("/node").unwrap();
+    let changes: [&dyn Fn(&OwnedNode); 4] = [
+        &|node| node.set_watch(pending().boxed(), room()),
+        &OwnedNode::forget_watch,
+        &OwnedNode::begin_replacing,
+        &|node| assert!(node.settle().is_err()),
+    ];
+    for change in changes {
+        let node = session.register("/node".into(), Arc::default(), Origin::FOUND);
+        node.set_watch(ready(WatchEvent::Deleted).boxed(), room());
+        assert!(node.verdict().is_err() && node.recorded().is_ok());
+        change(&node);
+        assert!(node.verdict().is_err() && node.recorded().is_err());
+    }
 }
 
 /// The time in which the waiter can poll while the question polls. With a lock it cannot, and the question
@@ -73,7 +94,7 @@ async fn a_deletion_that_arrives_while_another_task_reads_the_watch_wakes_the_wa
     });
     tokio::task::block_in_place(|| waiter_polled.lock().recv()).unwrap();
     is_question.store(true, Ordering::Release);
-    assert_eq!(node.check(), Ok(()), "the question was before the event");
+    assert_eq!(node.verdict(), Ok(()), "the question was before the event");
     let lost = tokio::time::timeout(Duration::from_secs(10), waiter).await;
     lost.expect("a lost wake-up").unwrap();
 }

@@ -113,7 +113,7 @@ impl Session {
                 session.wrote(before, stat.czxid);
             }
             if let (true, Some(stat)) = (is_ephemeral, created.stat) {
-                session.check_owner(&created.path, &stat)?;
+                session.verify_owner(&created.path, &stat)?;
                 // This connection created a node of this session, so it carries this session.
                 session.verified(connection);
             }

@@ -188,7 +188,7 @@ impl Session {
         let mut reply = self.read(|wire| wire.exists(node.path()));
         match self.await_reply(&mut reply, Deadline::never()).await {
             Ok(Some(stat)) => {
-                let is_ours = self.check_owner(node.path(), &stat).is_ok();
+                let is_ours = self.verify_owner(node.path(), &stat).is_ok();
                 if is_ours {
                     node.set_owner_seen();
                 }
@@ -203,7 +203,7 @@ impl Session {
     }
 
     /// Compares a node's owner with this session. Some servers silently replace the session on reconnect.
-    pub(crate) fn check_owner(&self, path: &str, stat: &Stat) -> Result<(), WireError> {
+    pub(crate) fn verify_owner(&self, path: &str, stat: &Stat) -> Result<(), WireError> {
         if stat.ephemeral_owner == self.id() {
             return Ok(());
         }

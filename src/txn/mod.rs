@@ -183,7 +183,7 @@ impl<'a> Txn<'a> {
     async fn send(self) -> Result<Vec<TxnResult>, TxnError> {
         let deadline = Deadline::after(self.manager.operation_timeout());
         let prepared = Prepared::of(self, None)?;
-        prepared.check().map_err(TxnError::Lost)?;
+        prepared.settle().map_err(TxnError::Lost)?;
         let in_flight = prepared.begin();
         let committed = prepared.send(deadline).await.map_err(|refused| prepared.error_of(refused));
         if committed.as_ref().map_or_else(|error| !error.outcome_unknown(), |_| true) {

@@ -69,7 +69,7 @@ impl<'a> OnceTxn<'a> {
         let deadline = Deadline::after(self.txn.manager.operation_timeout());
         let (path, mode) = (marker.to_string(), CreateMode::Persistent);
         let prepared = Prepared::of(self.txn, Some(WriteOp::Create { path, data: self.data, mode }))?;
-        prepared.check().map_err(TxnError::Lost)?;
+        prepared.settle().map_err(TxnError::Lost)?;
         let in_flight = prepared.begin();
         let committed = commit(&prepared, &marker, deadline).await;
         if committed.as_ref().map_or_else(|error| !error.outcome_unknown(), |_| true) {
@@ -120,7 +120,7 @@ async fn commit(prepared: &Prepared<'_>, marker: &ZnodePath, deadline: Deadline)
         if deadline.has_passed() {
             return Err(in_doubt.unwrap_or(error));
         }
-        if let Err(lost) = prepared.check() {
+        if let Err(lost) = prepared.settle() {
             return Err(in_doubt.unwrap_or(TxnError::Lost(lost)));
         }
     }

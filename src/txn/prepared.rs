@@ -49,9 +49,9 @@ impl<'a> Prepared<'a> {
         self.first
     }
 
-    /// Fails if the hold is known to be lost. Nothing is sent.
-    pub(super) fn check(&self) -> Result<(), Lost> {
-        self.holds.iter().try_for_each(|hold| hold.check())
+    /// Settles the holds, and fails if one is lost. Nothing is sent.
+    pub(super) fn settle(&self) -> Result<(), Lost> {
+        self.holds.iter().try_for_each(|hold| hold.settle())
     }
 
     /// No successor may be granted in memory before the outcome of this transaction is known.

@@ -14,6 +14,7 @@ mod imports;
 mod names;
 mod old_names;
 mod published;
+mod questions;
 mod repository;
 mod rust;
 mod size;

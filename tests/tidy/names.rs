@@ -13,7 +13,7 @@ const TWINS: &[(&str, &str)] = &[
 ];
 
 /// The sources of the libraries. The blocking face has the names of the types that it wraps, by design.
-fn library_sources() -> impl Iterator<Item = (String, Vec<String>)> {
+pub(super) fn library_sources() -> impl Iterator<Item = (String, Vec<String>)> {
     let files = ["src", "recipes/src", "lock/src"].into_iter().flat_map(|folder| files(folder, &[".rs"]));
     let is_for_tests = |file: &String| {
         ["test.rs", "tests.rs", "exploration.rs"].iter().any(|end| file.ends_with(end))

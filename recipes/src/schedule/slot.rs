@@ -110,7 +110,7 @@ impl Slot {
         let data = record::encode(hold.fencing_token(), &by, &result.into());
         let once = writes(hold.txn()).once(&path).with_data(data.clone());
         if once.commit().await? == Once::Before {
-            check_own(hold.manager(), &path, &data).await?;
+            require_own(hold.manager(), &path, &data).await?;
         }
         if let Err(error) = hold.release().await {
             info!(path = path.as_str(), %error, "the slot is recorded; its release is not confirmed");
@@ -121,7 +121,7 @@ impl Slot {
 
 /// The record exists already. It is an earlier try of ours if it has our token. Without its data nothing says
 /// whose it is.
-async fn check_own(manager: &ConnectionManager, path: &ZnodePath, data: &[u8]) -> Result<(), Error> {
+async fn require_own(manager: &ConnectionManager, path: &ZnodePath, data: &[u8]) -> Result<(), Error> {
     let unknown = |cause: String| {
         let (operation, path) = (Operation::Commit, manager.whole_path(path));
         Err(Error::Unknown { operation, path, cause: format!("the record exists, {cause}") })
