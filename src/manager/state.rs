@@ -264,6 +264,7 @@ mod tests {
             environment: Arc::new(ThisMachine),
             purpose: SessionPurpose::Locks,
             lacks_containers: AtomicBool::new(false),
+            hang_ups: Arc::default(),
             zxids: Arc::default(),
         }
     }

@@ -52,7 +52,6 @@ pub(crate) async fn make_directory(
             }
             // Some servers close the connection on an unknown request.
             Err(WireError::Broken(_)) if as_container && session.hangs_up_on(Suspect::Container) => {
-                session.without_containers();
                 missing.push(path);
             }
             // A parent was removed in between: the create that follows notices that, and everything starts

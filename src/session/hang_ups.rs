@@ -1,23 +1,23 @@
-//! Which request makes the servers close the connection.
+//! Which kinds of requests make the servers close the connection: pure.
 //!
-//! Some servers close the connection on a request that they do not know, without an answer. So a connection
-//! that breaks again and again at one kind of request means that the servers do not know that kind. A broken
-//! connection has many causes, and may carry many requests, so three rules decide.
+//! Some servers close the connection on a request that they do not know, without an answer. So connections
+//! that break again and again at one kind of request mean that the servers do not know that kind. The counts
+//! are those of a manager: a server may close the connection *and* replace the session each time.
 //!
-//! * A connection counts once, whatever it carried.
-//! * It counts for the kind of its oldest unanswered request: a server answers in order, so the later ones
-//!   were not reached.
-//! * An answer to a request of that kind shows that the servers know it, and its count begins anew.
+//! A connection may also break by chance, three times in a row at one kind. So a verdict is no knowledge, and
+//! lapses after some time, to one more trial. If the connection of the trial breaks as well, the kind is not
+//! sent for twice as long. An answer to a request of that kind shows that the servers know it.
 
-use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
 
-use futures::future::ready;
-
-use super::Session;
-use crate::wire::{Reply, WireError};
+use crate::time::boot::BootInstant;
 
 /// After this many broken connections in a row at one kind of request, the servers do not know that kind.
 const HANG_UPS_MAX: u32 = 3;
+
+/// How long a kind of request is not sent after the first verdict. Each later one holds for twice as long.
+const FIRST_VERDICT: Duration = Duration::from_secs(600);
 
 /// A kind of request that some servers do not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,114 +30,77 @@ pub(crate) enum Suspect {
     PathWatch,
 }
 
-/// The suspects in flight, and the broken connections that are counted for each kind.
-#[derive(Debug, Default)]
-pub(super) struct HangUps {
-    sent: u64,
-    /// By the order in which they were sent.
-    in_flight: BTreeMap<u64, InFlight>,
-    /// The connections before this one are counted.
-    counted: u64,
-    counts: [u32; 3],
+impl Display for Suspect {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Container => "createContainer",
+            Self::OwnEphemerals => "getEphemerals",
+            Self::PathWatch => "addWatch",
+        })
+    }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    suspect: Suspect,
-    connection: u64,
+/// The broken connections of all sessions of a manager, for each kind of request, and the verdicts.
+#[derive(Debug, Default)]
+pub(crate) struct HangUps {
+    container: Kind,
+    own_ephemerals: Kind,
+    path_watch: Kind,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Kind {
+    /// The connections in a row that broke at this kind.
+    broken: u32,
+    /// Until then, no request of this kind is sent.
+    verdict_until: Option<BootInstant>,
 }
 
 impl HangUps {
-    /// A request is sent over this connection. Returns its number.
-    pub(super) fn sent(&mut self, suspect: Suspect, connection: u64) -> u64 {
-        self.sent += 1;
-        self.in_flight.insert(self.sent, InFlight { suspect, connection });
-        self.sent
+    /// A connection broke at this kind of request. Returns for how long the kind is not sent, if
+    /// that is the proof against it.
+    pub(super) fn broke(&mut self, suspect: Suspect, now: BootInstant) -> Option<Duration> {
+        if self.is_cause(suspect, now) {
+            // The request was sent before the verdict.
+            return None;
+        }
+        let kind = self.kind_mut(suspect);
+        kind.broken += 1;
+        let lapsed = kind.broken.checked_sub(HANG_UPS_MAX)?;
+        let holds_for = FIRST_VERDICT.saturating_mul(2_u32.saturating_pow(lapsed));
+        kind.verdict_until = Some(now.after(holds_for));
+        Some(holds_for)
     }
 
-    /// The server has answered the request.
-    pub(super) fn answered(&mut self, number: u64) {
-        if let Some(InFlight { suspect, .. }) = self.in_flight.remove(&number) {
-            *self.count_mut(suspect) = 0;
-        }
-    }
-
-    /// The request failed without an answer, or no task waits for its answer any more. `connection` is the
-    /// present one: if it is another one, that of the request has ended.
-    pub(super) fn ended(&mut self, number: u64, connection: u64) {
-        let counted = self.counted;
-        let is_uncounted = |of: &InFlight| of.connection >= counted && of.connection < connection;
-        if self.in_flight.get(&number).is_some_and(is_uncounted) {
-            let oldest = self.in_flight.values().copied().find(is_uncounted);
-            if let Some(InFlight { suspect, .. }) = oldest {
-                *self.count_mut(suspect) += 1;
-            }
-            self.counted = connection;
-        }
-        self.in_flight.remove(&number);
+    /// The servers answered a request of this kind.
+    pub(super) fn answered(&mut self, suspect: Suspect) {
+        *self.kind_mut(suspect) = Kind::default();
     }
 
     /// Whether this kind of request is the cause of broken connections.
-    pub(super) fn is_cause(&self, suspect: Suspect) -> bool {
-        let [container, own_ephemerals, path_watch] = self.counts;
-        let count = match suspect {
-            Suspect::Container => container,
-            Suspect::OwnEphemerals => own_ephemerals,
-            Suspect::PathWatch => path_watch,
-        };
-        count >= HANG_UPS_MAX
+    pub(super) fn is_cause(&self, suspect: Suspect, now: BootInstant) -> bool {
+        self.kind(suspect).verdict_until.is_some_and(|until| now < until)
     }
 
-    fn count_mut(&mut self, suspect: Suspect) -> &mut u32 {
-        let [container, own_ephemerals, path_watch] = &mut self.counts;
+    /// Whether the last connection that carried this kind of request broke.
+    pub(super) fn may_be_cause(&self, suspect: Suspect) -> bool {
+        self.kind(suspect).broken > 0
+    }
+
+    fn kind(&self, suspect: Suspect) -> &Kind {
         match suspect {
-            Suspect::Container => container,
-            Suspect::OwnEphemerals => own_ephemerals,
-            Suspect::PathWatch => path_watch,
+            Suspect::Container => &self.container,
+            Suspect::OwnEphemerals => &self.own_ephemerals,
+            Suspect::PathWatch => &self.path_watch,
         }
     }
-}
 
-impl Session {
-    /// Sends a request that some servers do not know.
-    pub(crate) fn send_suspect<T: Send + 'static>(
-        &self,
-        suspect: Suspect,
-        send: impl FnOnce() -> Reply<T>,
-    ) -> Reply<T> {
-        let Some(connection) = self.connection() else { return Box::pin(ready(Err(self.over()))) };
-        // Locked until it is sent: the numbers tell the order.
-        let mut hang_ups = self.0.hang_ups.lock();
-        let number = hang_ups.sent(suspect, connection);
-        let reply = send();
-        drop(hang_ups);
-        let in_flight = SuspectInFlight { session: self.clone(), number };
-        Box::pin(async move {
-            let result = reply.await;
-            if matches!(result, Ok(_) | Err(WireError::Refused(_))) {
-                in_flight.session.0.hang_ups.lock().answered(number);
-            }
-            drop(in_flight);
-            result
-        })
-    }
-
-    /// Whether the servers close the connection on requests of this kind.
-    pub(crate) fn hangs_up_on(&self, suspect: Suspect) -> bool {
-        self.0.hang_ups.lock().is_cause(suspect)
-    }
-}
-
-/// Reports the end of a request, also if no task waits for its answer.
-struct SuspectInFlight {
-    session: Session,
-    number: u64,
-}
-
-impl Drop for SuspectInFlight {
-    fn drop(&mut self) {
-        let connection = self.session.connection().unwrap_or_default();
-        self.session.0.hang_ups.lock().ended(self.number, connection);
+    fn kind_mut(&mut self, suspect: Suspect) -> &mut Kind {
+        match suspect {
+            Suspect::Container => &mut self.container,
+            Suspect::OwnEphemerals => &mut self.own_ephemerals,
+            Suspect::PathWatch => &mut self.path_watch,
+        }
     }
 }
 
@@ -145,76 +108,87 @@ impl Drop for SuspectInFlight {
 mod tests {
     use super::*;
 
-    /// These requests are sent over a connection, which then breaks. All tasks learn of it.
-    fn break_with(hang_ups: &mut HangUps, connection: u64, suspects: &[Suspect]) {
-        let sent: Vec<u64> = suspects.iter().map(|suspect| hang_ups.sent(*suspect, connection)).collect();
-        // Whatever the order in which the tasks run.
-        for number in sent.into_iter().rev() {
-            hang_ups.ended(number, connection + 2);
+    const START: Duration = Duration::from_secs(1_000);
+
+    fn at(seconds: u64) -> BootInstant {
+        BootInstant::at(START + Duration::from_secs(seconds))
+    }
+
+    /// The verdict of three broken connections in a row, the last one at that instant.
+    fn judged(now: BootInstant) -> HangUps {
+        let mut hang_ups = HangUps::default();
+        for _ in 1..HANG_UPS_MAX {
+            assert_eq!(hang_ups.broke(Suspect::Container, now), None);
+            assert!(!hang_ups.is_cause(Suspect::Container, now) && hang_ups.may_be_cause(Suspect::Container));
         }
+        assert_eq!(hang_ups.broke(Suspect::Container, now), Some(FIRST_VERDICT));
+        hang_ups
     }
 
     #[test]
-    fn a_connection_counts_once_whatever_it_carried() {
-        let mut hang_ups = HangUps::default();
-        break_with(&mut hang_ups, 1, &[Suspect::Container; 30]);
-        break_with(&mut hang_ups, 3, &[Suspect::Container; 30]);
-        assert!(!hang_ups.is_cause(Suspect::Container));
-        break_with(&mut hang_ups, 5, &[Suspect::Container]);
-        assert!(hang_ups.is_cause(Suspect::Container));
-    }
-
-    #[test]
-    fn a_connection_counts_for_the_kind_of_its_oldest_unanswered_request() {
-        let mut hang_ups = HangUps::default();
-        for connection in [1, 3, 5] {
-            let answered = hang_ups.sent(Suspect::PathWatch, connection);
-            hang_ups.answered(answered);
-            break_with(&mut hang_ups, connection, &[Suspect::OwnEphemerals, Suspect::Container]);
+    fn three_broken_connections_in_a_row_are_a_verdict_on_their_kind_alone() {
+        let hang_ups = judged(at(0));
+        assert!(hang_ups.is_cause(Suspect::Container, at(0)));
+        for other in [Suspect::OwnEphemerals, Suspect::PathWatch] {
+            assert!(!hang_ups.is_cause(other, at(0)) && !hang_ups.may_be_cause(other));
         }
-        assert!(hang_ups.is_cause(Suspect::OwnEphemerals));
-        assert!(!hang_ups.is_cause(Suspect::Container) && !hang_ups.is_cause(Suspect::PathWatch));
     }
 
     #[test]
     fn an_answer_begins_the_count_of_its_kind_anew_and_of_no_other() {
         let mut hang_ups = HangUps::default();
-        for connection in [1, 3] {
-            break_with(&mut hang_ups, connection, &[Suspect::Container]);
+        for suspect in [Suspect::Container, Suspect::PathWatch] {
+            for _ in 1..HANG_UPS_MAX {
+                assert_eq!(hang_ups.broke(suspect, at(0)), None);
+            }
         }
-        for connection in [5, 7] {
-            break_with(&mut hang_ups, connection, &[Suspect::PathWatch]);
-        }
-        let answered = hang_ups.sent(Suspect::Container, 9);
-        hang_ups.answered(answered);
-        break_with(&mut hang_ups, 9, &[Suspect::PathWatch]);
-        assert!(hang_ups.is_cause(Suspect::PathWatch));
-        for connection in [11, 13] {
-            break_with(&mut hang_ups, connection, &[Suspect::Container]);
-        }
-        assert!(!hang_ups.is_cause(Suspect::Container));
+        hang_ups.answered(Suspect::Container);
+        assert!(!hang_ups.may_be_cause(Suspect::Container));
+        assert_eq!(hang_ups.broke(Suspect::Container, at(1)), None);
+        assert!(hang_ups.broke(Suspect::PathWatch, at(1)).is_some());
     }
 
     #[test]
-    fn a_failure_that_is_learned_late_counts_its_own_connection_and_no_later_one() {
-        let mut hang_ups = HangUps::default();
-        let late = hang_ups.sent(Suspect::Container, 1);
-        let next = hang_ups.sent(Suspect::OwnEphemerals, 3);
-        hang_ups.ended(late, 3);
-        // The request of the present connection is still in flight, and counts when that one breaks.
-        hang_ups.ended(next, 5);
-        assert_eq!(hang_ups.counts, [1, 1, 0]);
-        assert!(hang_ups.in_flight.is_empty());
+    fn a_verdict_lapses_to_a_trial_and_holds_for_twice_as_long_if_that_breaks_its_connection() {
+        let mut hang_ups = judged(at(0));
+        let mut judged_at = at(0);
+        for times in [1, 2, 4, 8] {
+            let lapses = judged_at.after(FIRST_VERDICT * times);
+            assert!(hang_ups.is_cause(Suspect::Container, lapses.before(Duration::from_millis(1))));
+            assert!(!hang_ups.is_cause(Suspect::Container, lapses));
+            let again = hang_ups.broke(Suspect::Container, lapses);
+            assert_eq!(again, Some(FIRST_VERDICT * times * 2), "one connection suffices");
+            judged_at = lapses;
+        }
     }
 
     #[test]
-    fn a_request_whose_connection_lives_counts_for_nothing_when_nobody_waits_for_it() {
-        let mut hang_ups = HangUps::default();
-        for _ in 0..10 {
-            let dropped = hang_ups.sent(Suspect::Container, 1);
-            hang_ups.ended(dropped, 1);
+    fn an_answer_to_the_trial_ends_the_verdict_and_the_next_one_is_a_first_one() {
+        let mut hang_ups = judged(at(0));
+        assert!(hang_ups.broke(Suspect::Container, at(600)).is_some());
+        hang_ups.answered(Suspect::Container);
+        assert!(!hang_ups.is_cause(Suspect::Container, at(600)));
+        for _ in 1..HANG_UPS_MAX {
+            assert_eq!(hang_ups.broke(Suspect::Container, at(601)), None);
         }
-        assert_eq!(hang_ups.counts, [0, 0, 0]);
-        assert!(hang_ups.in_flight.is_empty());
+        assert_eq!(hang_ups.broke(Suspect::Container, at(601)), Some(FIRST_VERDICT));
+    }
+
+    #[test]
+    fn what_was_sent_before_a_verdict_does_not_prolong_it() {
+        let mut hang_ups = judged(at(0));
+        assert_eq!(hang_ups.broke(Suspect::Container, at(1)), None);
+        assert!(!hang_ups.is_cause(Suspect::Container, at(600)));
+        assert_eq!(hang_ups.broke(Suspect::Container, at(600)), Some(FIRST_VERDICT * 2));
+    }
+
+    #[test]
+    fn no_number_of_trials_overflows() {
+        let (mut hang_ups, mut now) = (judged(at(0)), at(0));
+        for _ in 0..100 {
+            let Some(until) = hang_ups.container.verdict_until else { panic!("{hang_ups:?}") };
+            now = until.max(now);
+            assert!(hang_ups.broke(Suspect::Container, now).is_none_or(|time| time > FIRST_VERDICT));
+        }
     }
 }

@@ -33,6 +33,7 @@ mod read_window;
 mod requests;
 mod retry;
 mod settings;
+mod suspect_requests;
 mod table;
 mod tree_watches;
 mod txn_in_flight;
@@ -55,8 +56,7 @@ pub(crate) use self::closing::ClosingNodes;
 use self::counted_wire::CountedWire;
 pub(crate) use self::directory::{ParentLifetime, make_directory, make_queue_directory};
 pub use self::epoch::Epoch;
-use self::hang_ups::HangUps;
-pub(crate) use self::hang_ups::Suspect;
+pub(crate) use self::hang_ups::{HangUps, Suspect};
 use self::node_bytes::NodeBytes;
 use self::node_register::NodeRegister;
 pub(crate) use self::origin::Origin;
@@ -66,6 +66,7 @@ use self::parker::Parker;
 pub(crate) use self::read_window::{ReadRoom, ReadWindow};
 pub(crate) use self::retry::Stop;
 pub(crate) use self::settings::{SessionPurpose, SessionSettings};
+use self::suspect_requests::SuspectRequests;
 pub(crate) use self::table::SessionTable;
 pub(crate) use self::tree_watches::PathWatch;
 use self::tree_watches::TreeWatches;
@@ -109,8 +110,7 @@ struct SessionInner {
     /// Tasks that wait for the lease to become valid.
     waiting_for_lease: AtomicUsize,
     last_used: Mutex<BootInstant>,
-    /// The requests that some servers do not know and answer by closing the connection.
-    hang_ups: Mutex<HangUps>,
+    suspect_requests: Mutex<SuspectRequests>,
     /// The connection on which reads show everything that this session has learned.
     synced_on: AtomicU64,
     watch_budget: WatchBudget,
@@ -154,7 +154,7 @@ impl Session {
             quorum_silent: AtomicBool::new(false),
             waiting_for_lease: AtomicUsize::new(0),
             last_used: Mutex::new(opened),
-            hang_ups: Mutex::default(),
+            suspect_requests: Mutex::default(),
             synced_on: AtomicU64::new(0),
             watch_budget: WatchBudget::default(),
             node_bytes,
@@ -242,6 +242,7 @@ impl Session {
         }
         self.0.ended.cancel();
         self.0.node_bytes.end();
+        self.end_suspect_requests();
         if let Some(wire) = self.0.wire.write().take() {
             wire.abandon();
         }
@@ -269,11 +270,11 @@ impl Session {
 
     /// Whether the servers support container nodes, as far as is known.
     pub(crate) fn has_containers(&self) -> bool {
-        !self.0.settings.lacks_containers.load(Ordering::Relaxed)
+        !self.0.settings.lacks_containers.load(Ordering::Relaxed) && !self.hangs_up_on(Suspect::Container)
     }
 
-    /// The servers do not support container nodes: the directories of this manager are persistent from now
-    /// on, and stay.
+    /// The servers have said that they do not support container nodes: the directories of this manager are
+    /// persistent from now on, and stay.
     pub(crate) fn without_containers(&self) {
         if !self.0.settings.lacks_containers.swap(true, Ordering::Relaxed) {
             warn!("the servers have no container nodes; empty lock directories will stay");

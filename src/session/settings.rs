@@ -3,10 +3,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use crate::config::lease_renewal::LeaseRenewal;
 use crate::config::retry::RetryPolicy;
 use crate::environment::Environment;
-use crate::session::ZxidHistory;
+use crate::session::{HangUps, ZxidHistory};
 
 /// The settings of a manager that its sessions need.
 #[derive(Debug)]
@@ -22,8 +24,10 @@ pub(crate) struct SessionSettings {
     pub(crate) node_bytes_max: usize,
     pub(crate) environment: Arc<dyn Environment>,
     pub(crate) purpose: SessionPurpose,
-    /// Whether the servers do not support container nodes. Each session would learn it by broken connections.
+    /// Whether the servers have said that they do not support container nodes.
     pub(crate) lacks_containers: AtomicBool,
+    /// The connections that broke at requests which some servers do not know.
+    pub(crate) hang_ups: Arc<Mutex<HangUps>>,
     /// The transactions that the manager has seen, in all its sessions.
     pub(crate) zxids: Arc<ZxidHistory>,
 }

@@ -18,7 +18,7 @@ use super::scope::ViewScope;
 use super::snapshot::ViewState;
 use crate::error::Refusal;
 use crate::manager::ConnectionManager;
-use crate::session::{PathWatch, Session};
+use crate::session::{PathWatch, Session, Suspect};
 use crate::telemetry::metrics;
 use crate::telemetry::timers::ViewCount;
 use crate::time::deadline::Deadline;
@@ -188,6 +188,8 @@ impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
         }
         let mut interrupted = std::pin::pin!(session.interrupted(connection));
         let poll_interval = fractions::poll_interval(session.timeout());
+        let lacks_watches = || session.hangs_up_on(Suspect::PathWatch);
+        let lacked_watches = watch.is_none() && lacks_watches();
         loop {
             in_flight.send(&mut self.mirror);
             self.publish();
@@ -217,7 +219,13 @@ impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
                     syncs.extend(std::iter::from_fn(|| self.requested.try_recv().ok()));
                     in_flight.sync(syncs);
                 }
-                () = tokio::time::sleep(poll_interval), if polls => self.mirror.compare(),
+                () = tokio::time::sleep(poll_interval), if polls => {
+                    if lacked_watches && !lacks_watches() {
+                        // The verdict has lapsed: the next watch is its trial.
+                        return ViewStop::Interrupted;
+                    }
+                    self.mirror.compare();
+                }
             }
         }
     }

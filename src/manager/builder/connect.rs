@@ -163,6 +163,7 @@ impl ConnectionManagerBuilder {
             environment,
             purpose: SessionPurpose::Locks,
             lacks_containers: AtomicBool::new(false),
+            hang_ups: Arc::default(),
             zxids: Arc::default(),
         };
         Settings {
