@@ -14,7 +14,7 @@ use lockkeeper::{BootInstant, ConnectionManager, MultiLock, Mutex, Registration}
 use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::tree::Owner as NodeOwner;
-use lockkeeper_testserver::{ErrorCode, Fault, Op, TestServer, When};
+use lockkeeper_testserver::{Builder, ErrorCode, Fault, Op, TestServer, When};
 
 use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, TICK, builder};
@@ -22,13 +22,13 @@ use crate::server_fixture::{LOCK, ServerFixture, TICK, builder};
 /// A session that no pause of a busy machine ends.
 const LONG: Duration = Duration::from_secs(30);
 
-/// The most connects until a request is known to be the cause.
+/// The most connects until a request is known to be the cause: the last of them carries none any more.
 const CONNECTS_MAX: usize = 4;
 
 /// The most creates until the create is known to be the cause.
 const CREATES_MAX: usize = 8;
 
-fn server_builder() -> lockkeeper_testserver::Builder {
+fn server_builder() -> Builder {
     TestServer::builder().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60))
 }
 
@@ -43,13 +43,15 @@ fn connects(transcript: &Transcript, server: usize) -> usize {
     transcript.passed().into_iter().filter(of_server).count()
 }
 
-/// The connects to this server until the verdict on this kind of request: those before the last such request,
-/// and the one that follows it.
-fn connects_until_verdict(transcript: &Transcript, server: usize, op: Op) -> usize {
+/// Until the verdict on this kind of request, the first server gets few connects, for new sessions and for
+/// replaced ones together, and at most one for the next session after it.
+fn expect_few_connects(transcript: &Transcript, op: Op) {
     let passed = transcript.passed();
-    let is = |passed: &Passed, op| passed.subject == Subject::Request(op) && passed.server == server;
-    let Some(last) = passed.iter().rposition(|passed| is(passed, op)) else { return 0 };
-    1 + passed.iter().take(last).filter(|passed| is(passed, Op::Connect)).count()
+    let is = |passed: &Passed, op| passed.subject == Subject::Request(op) && passed.server == 0;
+    let last = passed.iter().rposition(|passed| is(passed, op)).unwrap_or_default();
+    let before_last = passed.iter().take(last).filter(|passed| is(passed, Op::Connect)).count();
+    assert!(before_last < CONNECTS_MAX, "{before_last} until the last {op:?}");
+    assert!(connects(transcript, 0) <= CONNECTS_MAX + 1, "{}", connects(transcript, 0));
 }
 
 fn count(transcript: &Transcript, ops: &[Op]) -> usize {
@@ -100,7 +102,7 @@ async fn a_server_that_closes_the_connection_on_containers_and_replaces_sessions
     expect_few_containers(server_builder().like_clickhouse().unknown(unknown)).await;
 }
 
-async fn expect_few_containers(server: lockkeeper_testserver::Builder) {
+async fn expect_few_containers(server: Builder) {
     let server = server.start().await.unwrap();
     let transcript = server.transcript();
     let actor = connected(&server, LONG).await;
@@ -110,9 +112,7 @@ async fn expect_few_containers(server: lockkeeper_testserver::Builder) {
         async move { drop(mutex.acquire().await.unwrap().release().await) }
     });
     within("all locks", join_all(locks)).await.unwrap();
-    let until_verdict = connects_until_verdict(&transcript, 0, Op::CreateContainer);
-    for p in transcript.passed() {}
-    assert!(until_verdict <= CONNECTS_MAX, "{until_verdict}");
+    expect_few_connects(&transcript, Op::CreateContainer);
     // The next session of the manager knows it.
     let asked = count(&transcript, &[Op::CreateContainer]);
     let later = Mutex::new(&actor, "/locks/later").unwrap();
@@ -155,9 +155,7 @@ async fn a_server_that_cannot_show_whose_connection_it_is_and_replaces_sessions_
     // The manager goes on with a new session, and so does the registration.
     let again = Mutex::new(&actor, LOCK).unwrap();
     within("a grant", again.acquire()).await.unwrap().unwrap().release().await.unwrap();
-    let until_verdict = connects_until_verdict(&transcript, 0, Op::GetEphemerals);
-    for p in transcript.passed() {}
-    assert!(until_verdict <= CONNECTS_MAX, "{until_verdict}");
+    expect_few_connects(&transcript, Op::GetEphemerals);
 }
 
 /// Without a guard only the registration asks whose connection it is.
@@ -175,9 +173,7 @@ async fn a_registration_alone_makes_no_storm_of_connects_either() {
         owner.is_some_and(|owner| owner != NodeOwner::Session(session))
     });
     within("the node of a session that lives", owned).await.unwrap();
-    let until_verdict = connects_until_verdict(&transcript, 0, Op::GetEphemerals);
-    for p in transcript.passed() {}
-    assert!(until_verdict <= CONNECTS_MAX, "{until_verdict}");
+    expect_few_connects(&transcript, Op::GetEphemerals);
 }
 
 /// Its `jute.maxbuffer` is lower than the largest request that this library sends.
