@@ -219,11 +219,11 @@ impl NodeTransaction {
     ) -> Result<TxnOutcome, Error> {
         let mut nodes = Vec::new();
         let mut results = results.into_iter();
-        for new_nodes in &self.new_nodes {
+        for node in &self.new_nodes {
             let Some(WriteResult::Created(created)) = results.next() else {
                 return Err(self.unknown("an answer that does not fit the request"));
             };
-            if let (true, Some(stat)) = (new_nodes.is_held, &created.stat) {
+            if let (true, Some(stat)) = (node.is_held, &created.stat) {
                 self.session
                     .verify_owner(&created.path, stat)
                     .map_err(|_| self.ended(LossReason::SessionReplaced))?;
@@ -280,12 +280,12 @@ impl NodeTransaction {
         session.await_reply(&mut sync, deadline).await?;
         let own = session.await_reply(&mut own, deadline).await?;
         let mut found = Vec::new();
-        for new_nodes in &self.new_nodes {
-            let (directory, create_id) = (&new_nodes.directory, new_nodes.create_id);
+        for node in &self.new_nodes {
+            let (directory, create_id) = (&node.directory, node.create_id);
             let Some(path) = janitor::find_once(session, directory, create_id, deadline).await? else {
                 continue;
             };
-            if new_nodes.is_held {
+            if node.is_held {
                 let mut reply = session.read(|wire| wire.exists(&path));
                 match session.await_reply(&mut reply, deadline).await? {
                     Some(stat) => session.verify_owner(&path, &stat)?,
@@ -325,11 +325,11 @@ impl NodeTransaction {
     /// The created nodes are held from here on. The own node is deleted or stays, as requested.
     pub(crate) fn settle(mut self, nodes: Vec<MadeNode>) -> Result<Vec<HeldNode>, Error> {
         let mut made = Vec::new();
-        for (MadeNode { path, origin }, new_nodes) in nodes.into_iter().zip(&self.new_nodes) {
-            if new_nodes.is_held {
+        for (MadeNode { path, origin }, new_node) in nodes.into_iter().zip(&self.new_nodes) {
+            if new_node.is_held {
                 self.session.node_bytes().found(&path);
                 let node_guard = NodeGuard::of(&self.session, path);
-                let data = match &new_nodes.operation {
+                let data = match &new_node.operation {
                     WriteOp::Create { data, .. } => data.as_slice().into(),
                     _ => Arc::default(),
                 };
@@ -337,7 +337,7 @@ impl NodeTransaction {
                 made.push(HeldNode {
                     registration: NodeRegistration(node),
                     node_guard,
-                    label: new_nodes.label,
+                    label: new_node.label,
                 });
             }
         }

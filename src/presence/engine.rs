@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use super::state::OnDeletion;
-use super::wishes::Wishes;
+use super::targets::Targets;
 use crate::error::Refusal;
 
 /// What happened.
@@ -136,7 +136,7 @@ enum Node {
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
     policy: OnDeletion,
-    wishes: Wishes,
+    targets: Targets,
     session: Option<i64>,
     earlier: Vec<i64>,
     node: Node,
@@ -154,7 +154,7 @@ impl Engine {
     pub(super) fn new(policy: OnDeletion, data: Arc<[u8]>) -> Self {
         Self {
             policy,
-            wishes: Wishes::new(data),
+            targets: Targets::new(data),
             session: None,
             earlier: Vec::new(),
             node: Node::Unknown,
@@ -172,12 +172,12 @@ impl Engine {
     }
 
     /// The data of the calls, and their fates.
-    pub(super) fn wishes(&self) -> &Wishes {
-        &self.wishes
+    pub(super) fn targets(&self) -> &Targets {
+        &self.targets
     }
 
-    pub(super) fn wishes_mut(&mut self) -> &mut Wishes {
-        &mut self.wishes
+    pub(super) fn targets_mut(&mut self) -> &mut Targets {
+        &mut self.targets
     }
 
     /// What may exist of this presence in the current session.
@@ -211,7 +211,7 @@ impl Engine {
             Node::Foreign(czxid) if !self.is_verified => Step::VerifyOther(czxid),
             // Before a write, too: another session may have created a node with the same version meanwhile.
             Node::Ours { .. } | Node::Foreign(_) if !self.is_watched => Step::Read,
-            Node::Ours { version, .. } if !self.wishes.is_stored() => Step::Write(version),
+            Node::Ours { version, .. } if !self.targets.is_stored() => Step::Write(version),
             Node::Ours { .. } | Node::Foreign(_) => Step::Wait,
         }
     }
@@ -233,10 +233,10 @@ impl Engine {
             Event::ParentMade => self.node = Node::Absent,
             Event::Created(czxid) => self.created(czxid),
             Event::Wrote(found) => {
-                self.wishes.lose_sight();
+                self.targets.lose_sight();
                 self.classify(found);
                 if matches!(self.node, Node::Ours { .. }) {
-                    self.wishes.store();
+                    self.targets.store();
                 }
             }
             Event::Read(found, data) => self.read(found, &data),
@@ -249,7 +249,7 @@ impl Engine {
             }
             Event::RetryDue => self.is_refused = false,
             Event::SetData(data) => {
-                self.wishes.set(data);
+                self.targets.set(data);
                 // The server may accept the node with other data.
                 self.is_refused = false;
             }
@@ -261,7 +261,7 @@ impl Engine {
         self.earlier = earlier;
         self.node = Node::Absent;
         self.status = Status::Missing;
-        self.wishes.reopen();
+        self.targets.reopen();
         self.is_watched = false;
         self.is_verified = true;
         self.is_refused = false;
@@ -270,7 +270,7 @@ impl Engine {
     }
 
     fn created(&mut self, czxid: Option<i64>) {
-        self.wishes.store();
+        self.targets.store();
         self.is_watched = false;
         match czxid {
             Some(czxid) => self.own(czxid, 0),
@@ -302,20 +302,20 @@ impl Engine {
         self.is_watched = true;
         self.classify(found);
         let Node::Ours { czxid, .. } = self.node else {
-            return self.wishes.lose_sight();
+            return self.targets.lose_sight();
         };
         if known != (Status::Registered { czxid }) {
             // Not a node whose creation was answered, unless that answer had no zxid.
-            if !self.wishes.is_any_stored() {
+            if !self.targets.is_any_stored() {
                 self.doubts = self.doubts.saturating_sub(1);
             }
         }
-        self.wishes.read(data);
+        self.targets.read(data);
     }
 
     fn read_nothing(&mut self) {
         self.is_watched = false;
-        self.wishes.lose_sight();
+        self.targets.lose_sight();
         self.node = Node::Absent;
         self.status = self.status_without_ours(Status::Missing);
     }
@@ -334,7 +334,7 @@ impl Engine {
             // The parent was deleted, or made by another client.
             (Request::MakeParent, Refusal::NoNode | Refusal::NodeExists) => self.node = Node::Absent,
             (_, Refusal::NoNode | Refusal::NodeExists | Refusal::BadVersion) => self.node = Node::Unknown,
-            (Request::Write, refusal) => self.wishes.refuse(refusal),
+            (Request::Write, refusal) => self.targets.refuse(refusal),
             (_, refusal) => {
                 self.is_refused = true;
                 self.status = Status::Refused(refusal);
@@ -346,11 +346,11 @@ impl Engine {
         match request {
             Request::Create | Request::Replace => {
                 self.doubts = self.doubts.saturating_add(1);
-                self.wishes.doubt();
+                self.targets.doubt();
                 self.node = Node::Unknown;
             }
             Request::Write => {
-                self.wishes.doubt();
+                self.targets.doubt();
                 self.node = Node::Unknown;
             }
             Request::Read | Request::Verify | Request::MakeParent => {}

@@ -14,7 +14,7 @@ use crate::time::deadline::Deadline;
 use crate::znode::path::{IntoPath, ZnodePath};
 use crate::znode::whole_path::WholePath;
 
-/// The wish that an ephemeral node exists, which outlives sessions.
+/// An ephemeral node that is created again in each session.
 ///
 /// For recipe authors; applications use `Registration` and `Group` of the crate `lockkeeper`, which document
 /// the promises. A drop deletes the node in the background.

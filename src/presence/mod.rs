@@ -1,7 +1,7 @@
-//! Presences: the wish that a node of ours exists, and the node that fulfils it in the current session.
+//! Presences: ephemeral nodes that are created again in each session.
 //!
 //! * `engine`: what to do next, and what is true. Pure.
-//! * `wishes`: the data that the application wants, and the fate of each call that set it. Pure.
+//! * `targets`: the data that the application wants, and the fate of each call that set it. Pure.
 //! * `task`: sends the requests of the engine, over one session after the other.
 //! * `release`: deletes the node at the end, and answers when none is left.
 //! * `table`: what the presences of one manager share.
@@ -16,10 +16,10 @@ mod release;
 mod requests;
 mod state;
 mod table;
+mod targets;
 mod task;
 #[cfg(test)]
 mod tests;
-mod wishes;
 
 pub use self::error::PresenceError;
 pub use self::handle::{Presence, PresenceWatch};

@@ -7,7 +7,8 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
 
-/// So many earlier sessions are remembered. A server deletes the nodes of a session a timeout after its end.
+/// The number of earlier sessions that are remembered at most. A server deletes the nodes of a session a
+/// timeout after its end.
 const SESSIONS_MAX: usize = 64;
 
 /// The sessions of a manager, and which of its paths are in use.

@@ -1,4 +1,4 @@
-//! The task of a presence: sends what the engine wants, and tells the handle what is true.
+//! The task of a presence: sends the engine's requests and publishes its state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,10 +84,10 @@ impl Task {
     /// Runs until the handle is dropped or released, the presence ends, or the manager is shut down.
     pub(super) async fn run(mut self) {
         let span = debug_span!("presence", path = %self.path);
-        self.fulfil().instrument(span).await;
+        self.run_sessions().instrument(span).await;
     }
 
-    async fn fulfil(&mut self) {
+    async fn run_sessions(&mut self) {
         let Some(mut turn) = self.wait_for_turn().await else {
             // It sent no request, so it has no node.
             let _ = self.release.take().map(|release| release.send(Ok(())));
@@ -150,7 +150,7 @@ impl Task {
         match command {
             Some(Command::SetData(data, done)) => {
                 self.engine.handle(Event::SetData(data));
-                self.writing.push((self.engine.wishes().last_number(), done));
+                self.writing.push((self.engine.targets().last_number(), done));
             }
             Some(Command::Release(done)) => {
                 self.is_released = true;
@@ -160,7 +160,7 @@ impl Task {
         }
     }
 
-    /// Fulfils the wish in one session.
+    /// Keeps the node in one session.
     async fn follow(&mut self, session: &Session) {
         let earlier = self.table.earlier_than(session.id());
         self.engine.handle(Event::SessionOpened { session: session.id(), earlier });
@@ -292,7 +292,7 @@ impl Task {
         step: Step,
         watch: &mut Option<NodeWatch>,
     ) -> Result<(), (Request, WireError)> {
-        let (path, data) = (&self.path, self.engine.wishes().data());
+        let (path, data) = (&self.path, self.engine.targets().data());
         let connection = session.live_connection();
         let (request, answer) = match step {
             Step::Verify => (Request::Verify, requests::verify(session, path).await),
@@ -330,7 +330,7 @@ impl Task {
         if !(is_missing(state) && is_missing(*self.state.borrow())) {
             self.enter(state);
         }
-        let (refused, applied) = (self.engine.wishes_mut().take_refused(), self.engine.wishes().applied());
+        let (refused, applied) = (self.engine.targets_mut().take_refused(), self.engine.targets().applied());
         for (_, refusal) in &refused {
             // Also for the log: the call may have ended.
             warn!(path = %self.path, %refusal, "the data of a registration is refused");
@@ -348,7 +348,7 @@ impl Task {
         {
             let _ = fate(number).map(|fate| done.send(fate));
         }
-        self.engine.wishes_mut().forget(|number| writing.iter().any(|(of, _)| *of == number));
+        self.engine.targets_mut().forget(|number| writing.iter().any(|(of, _)| *of == number));
         self.writing = writing;
     }
 

@@ -106,9 +106,10 @@ impl Ticket {
         // Without this list, the wait lists again.
         if let Ok(children) = queued_node.session().await_reply(&mut list, deadline).await {
             self.delete_late_creates(&queued_node, &children);
-            let is_told = queued_node.judge(&children, connection, &self.queue, deadline).await?;
+            let decided_by_list_alone =
+                queued_node.judge(&children, connection, &self.queue, deadline).await?;
             let is_held = matches!(queued_node.state, QueueState::Held);
-            queued_node.prefetched = prefetched.filter(|_| is_told && is_held);
+            queued_node.prefetched = prefetched.filter(|_| decided_by_list_alone && is_held);
             pending_create.iter().for_each(|pending_create| pending_create.record_list(!is_held));
         }
         if matches!(queued_node.state, QueueState::Unknown) {

@@ -61,7 +61,7 @@ impl MultiQueue {
                 self.queues.iter().map(|queue| Prefetch::send(queue.reads(), &session, connection)).collect();
             let made = session.await_reply(&mut made, deadline).await.map_err(MultiError::Request);
             let node_guards = match made.and_then(|committed| committed) {
-                Ok(results) => Self::register_created(&session, &mut creates_in_flight, results)?,
+                Ok(results) => Self::guards_of(&session, &mut creates_in_flight, results)?,
                 Err(MultiError::Operation { index, refusal }) => {
                     creates_in_flight.iter_mut().for_each(CreateGuard::settle);
                     if refusal != Refusal::NoNode || directories_made == DIRECTORIES_MAX {
@@ -86,7 +86,7 @@ impl MultiQueue {
             };
             let lists = session.await_reply(&mut lists, deadline).await;
             Self::set_nodes(tickets, &session, node_guards, connection);
-            Self::learn_creation(tickets, early, deadline).await;
+            Self::use_early_czxid(tickets, early, deadline).await;
             // Without these lists, the wait lists again.
             for ((ticket, list), prefetched) in
                 tickets.iter_mut().zip(lists.unwrap_or_default()).zip(prefetches)
@@ -130,7 +130,7 @@ impl MultiQueue {
     }
 
     /// Uses the early read if it was for the right node, and records that the next transaction needs one.
-    async fn learn_creation(tickets: &mut [Ticket], early: Option<Early>, deadline: Deadline) {
+    async fn use_early_czxid(tickets: &mut [Ticket], early: Option<Early>, deadline: Deadline) {
         let Some(ticket) = tickets.first_mut() else { return };
         let (directory, label) = (ticket.queue.full_directory().to_string(), ticket.queue.label());
         let Some(queued_node) = ticket.queued_node_mut().filter(|queued_node| queued_node.czxid.is_none())
@@ -150,7 +150,7 @@ impl MultiQueue {
         }
     }
 
-    fn register_created(
+    fn guards_of(
         session: &Session,
         creates_in_flight: &mut [CreateGuard],
         results: Vec<WriteResult>,

@@ -116,9 +116,9 @@ impl QueuedNode {
         let prefetched = Prefetch::send(queue.reads(), self.session(), connection);
         match self.session().await_reply(&mut reply, deadline).await {
             Ok(children) => {
-                let is_by_list = self.judge(&children, connection, queue, deadline).await?;
+                let decided_by_list_alone = self.judge(&children, connection, queue, deadline).await?;
                 self.prefetched = Some(prefetched)
-                    .filter(|_| is_by_list && matches!(self.state, QueueState::Held))
+                    .filter(|_| decided_by_list_alone && matches!(self.state, QueueState::Held))
                     .map(Box::new);
                 Ok(())
             }
@@ -137,10 +137,10 @@ impl QueuedNode {
         queue: &LockQueue,
         deadline: Deadline,
     ) -> Result<bool, StepError> {
-        let mut is_by_list = true;
+        let mut decided_by_list_alone = true;
         let mut verdict = queue.rule().judge(children, self.node_guard.name(), queue.ignored_names());
         if let ListJudgement::CompareCzxid(contenders) = verdict {
-            is_by_list = false;
+            decided_by_list_alone = false;
             match Box::pin(self.creation_order(contenders, queue, deadline)).await? {
                 Some(ordered) => verdict = ordered,
                 None => return Ok(false),
@@ -167,7 +167,7 @@ impl QueuedNode {
                 );
             }
         };
-        Ok(is_by_list)
+        Ok(decided_by_list_alone)
     }
 
     /// Orders contenders by creation zxid where sequence numbers do not give the order. Returns `None` if the

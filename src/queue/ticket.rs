@@ -273,8 +273,8 @@ impl Ticket {
             return Err(StepError::Restart);
         };
         self.delete_late_creates(&queued_node, children);
-        let is_by_list = queued_node.judge(children, connection, &self.queue, deadline).await?;
-        if is_by_list && matches!(queued_node.state, QueueState::Held) {
+        let decided_by_list_alone = queued_node.judge(children, connection, &self.queue, deadline).await?;
+        if decided_by_list_alone && matches!(queued_node.state, QueueState::Held) {
             queued_node.prefetched = Some(Box::new(prefetched));
         }
         self.queued_node = Some(queued_node);

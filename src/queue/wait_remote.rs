@@ -45,15 +45,15 @@ impl QueuedNode {
         let second_predecessor =
             predecessors.second_predecessor().filter(|_| queue.is_exclusive() && !reads_anyway).cloned();
         let watched = second_predecessor.as_ref().unwrap_or(&predecessor);
-        let tells = predecessors.without_predecessor(queue.rule(), self.session().connection());
-        let is_told_by_event = second_predecessor.is_none() && !reads_anyway && tells == OnDeleted::Held;
+        let on_deleted = predecessors.without_predecessor(queue.rule(), self.session().connection());
+        let deletion_grants = second_predecessor.is_none() && !reads_anyway && on_deleted == OnDeleted::Held;
         let path = queue.full_directory().listed_child(watched.as_str());
         let early_watch = self.early_watch.take().filter(|pending| pending.path == path);
         let Some(mut pending) = early_watch.map(|pending| *pending).or_else(|| self.ask_watch(path.clone()))
         else {
             return Box::pin(self.poll_instead(&path, queue, deadline)).await;
         };
-        let own_watch = if is_told_by_event { self.ask_own_watch() } else { None };
+        let own_watch = if deletion_grants { self.ask_own_watch() } else { None };
         let answer = self.session().clone().await_reply(pending.reply.get_mut(), deadline).await;
         Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
         let (owner, watch) = match answer {

@@ -139,7 +139,8 @@ impl Worker {
         }
     }
 
-    /// The writer node was written, by one of our attempts or by somebody else, who makes it useless.
+    /// The writer node was written, by one of our attempts or by another client. Then the writer node
+    /// proves nothing, and a new one is made.
     pub(super) async fn find_or_leave(
         &mut self,
         session: &Session,

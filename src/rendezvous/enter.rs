@@ -23,7 +23,7 @@ use crate::znode::fencing_token::from_czxid;
 enum EnterStep {
     Inside(Ready),
     Again,
-    /// So many members are missing; waits until something has changed.
+    /// This many members are missing; waits until something has changed.
     Wait(u32, MemberList),
 }
 

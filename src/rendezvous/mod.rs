@@ -51,7 +51,7 @@ const MEMBER: Label = match Label::new("member") {
     Err(_) => panic!("not a label"),
 };
 
-/// So many persistent nodes are logged.
+/// The number of persistent nodes that are logged at most.
 const UNOWNED_MAX: usize = 1024;
 
 /// A place where members enter together and leave together, for authors of recipes.

@@ -2,8 +2,8 @@ use std::fmt::{self, Debug, Formatter};
 
 use crate::sync::{AtomicBool, Mutex, OnceLock, Ordering};
 
-/// Whether a node is lost, for a reason `L`, and who gets to know it: a listener, which is called once, with
-/// an `N`, unless the node was given up before.
+/// The loss of a node (`L`) and its listener. The listener is called at most once, with an `N`, and never
+/// after the node was given up.
 ///
 /// Every method may be called by any thread at any time.
 pub(crate) struct LossNotice<L, N> {

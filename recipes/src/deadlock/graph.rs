@@ -74,40 +74,40 @@ fn rule(kind: Kind) -> Option<Rule> {
 }
 
 impl GraphLock {
-    /// The nodes of other actors that this one waits for, among those of actors that are `there`.
-    fn ahead<'a>(&'a self, at: usize, there: &'a [bool]) -> impl Iterator<Item = usize> + use<'a> {
+    /// The nodes of other actors that this one waits for, among those of actors that are `left`.
+    fn ahead<'a>(&'a self, at: usize, left: &'a [bool]) -> impl Iterator<Item = usize> + use<'a> {
         let node = self.queue.get(at).copied();
         let rule = node.and_then(|node| rule(node.kind));
         self.queue.iter().take(at).enumerate().filter_map(move |(index, earlier)| {
             let (node, rule) = (node?, rule?);
             let blocks = earlier.position < node.position && rule.blocks(earlier.kind);
-            (blocks && earlier.actor != node.actor && is(there, earlier.actor)).then_some(index)
+            (blocks && earlier.actor != node.actor && contains(left, earlier.actor)).then_some(index)
         })
     }
 
     /// Whether no permit is free. An actor that waits for more permits does not give its own back.
-    fn is_used_up(&self, there: &[bool]) -> bool {
+    fn is_used_up(&self, left: &[bool]) -> bool {
         let Some(Pool { limit: Some(limit), leases }) = &self.pool else { return false };
-        count_of(leases.iter().filter(|actor| is(there, **actor)).count()) >= *limit
+        count_of(leases.iter().filter(|actor| contains(left, **actor)).count()) >= *limit
     }
 }
 
-fn is(actors: &[bool], actor: usize) -> bool {
+fn contains(actors: &[bool], actor: usize) -> bool {
     actors.get(actor).copied().unwrap_or_default()
 }
 
 impl Graph {
-    /// Strikes the actors that can be served. The others are stuck.
+    /// Removes the actors that can be served. The others are stuck.
     pub(super) fn reduce(&self) -> Stuck {
         let all = vec![true; self.actors];
         let waits = self.blocked_requests(&all, &[]);
         let only_waits = self.only_waits(&waits);
         // An actor that waits for nothing works, and gives back what it holds.
-        let mut there: Vec<bool> = waits.iter().map(|requests| !requests.is_empty()).collect();
+        let mut left: Vec<bool> = waits.iter().map(|requests| !requests.is_empty()).collect();
         loop {
-            let blocked = self.blocked_requests(&there, &only_waits);
+            let blocked = self.blocked_requests(&left, &only_waits);
             let mut is_over = true;
-            for (actor, is_left) in there.iter_mut().enumerate().filter(|(_, is_left)| **is_left) {
+            for (actor, is_left) in left.iter_mut().enumerate().filter(|(_, is_left)| **is_left) {
                 let (Some(waits), Some(blocked)) = (waits.get(actor), blocked.get(actor)) else { continue };
                 // Its requests are of several tasks: the one that is served may be the one that releases.
                 if waits.iter().any(|request| !blocked.contains(request)) {
@@ -115,7 +115,7 @@ impl Graph {
                 }
             }
             if is_over {
-                return Stuck { actors: there };
+                return Stuck { actors: left };
             }
         }
     }
@@ -133,16 +133,16 @@ impl Graph {
         counts.into_iter().zip(waits).map(only).collect()
     }
 
-    /// For each actor, the requests that wait for actors that are `there`.
+    /// For each actor, the requests that wait for actors that are `left`.
     ///
     /// An actor that has one wait, and is served by this walk, is not in the way of the later nodes: so one
     /// walk serves a whole queue of such actors.
-    fn blocked_requests(&self, there: &[bool], only_waits: &[Option<usize>]) -> Vec<Vec<usize>> {
+    fn blocked_requests(&self, left: &[bool], only_waits: &[Option<usize>]) -> Vec<Vec<usize>> {
         let mut blocked: Vec<Vec<usize>> = vec![Vec::new(); self.actors];
         for lock in &self.locks {
-            let is_used_up = lock.is_used_up(there);
+            let is_used_up = lock.is_used_up(left);
             let mut ahead = Ahead::default();
-            for node in lock.queue.iter().filter(|node| is(there, node.actor)) {
+            for node in lock.queue.iter().filter(|node| contains(left, node.actor)) {
                 let is_behind = rule(node.kind).is_some_and(|rule| ahead.blocks(node, rule));
                 // Only the head of a queue for permits takes one.
                 if !is_behind && !is_used_up {
@@ -171,7 +171,7 @@ impl Graph {
             return Some(Blockers::Nodes(nodes));
         }
         let pool = lock.pool.as_ref().filter(|_| lock.is_used_up(&stuck.actors))?;
-        let leases = pool.leases.iter().enumerate().filter(|(_, actor)| is(&stuck.actors, **actor));
+        let leases = pool.leases.iter().enumerate().filter(|(_, actor)| contains(&stuck.actors, **actor));
         Some(Blockers::Leases(leases.map(|(index, _)| index).collect()))
     }
 
@@ -179,7 +179,8 @@ impl Graph {
     pub(super) fn waits(&self, stuck: &Stuck) -> Vec<(At, Blockers)> {
         let mut waits = Vec::new();
         for (index, lock) in self.locks.iter().enumerate() {
-            let of_stuck = lock.queue.iter().enumerate().filter(|(_, node)| is(&stuck.actors, node.actor));
+            let of_stuck =
+                lock.queue.iter().enumerate().filter(|(_, node)| contains(&stuck.actors, node.actor));
             for at in of_stuck.map(|(position, _)| (index, position)) {
                 waits.extend(self.blockers(stuck, at).map(|blockers| (at, blockers)));
             }

@@ -34,9 +34,10 @@ impl<P: Clone> LocalQueue<P> {
     /// * It was released as the head before the create was sent, and the directory is unchanged since: the
     ///   new node is the head. A delete that was sent after the create proves nothing: it checked no node
     ///   whose create had no reply yet, so the new node may be deleted, and others behind it may hold.
-    /// * Readers do not wait for readers: the nodes that block the one block the other, unless a request that
-    ///   deletes the first is in flight: the directory may have been created again since. So a reader is the
-    ///   head after a released reader, too, if nothing blocked that one when the create was sent.
+    /// * Readers do not wait for readers. Two neighbouring readers have the same blockers, except while a
+    ///   request that deletes the first reader is in flight, because its directory may have been created
+    ///   again. So a reader is the head after a released reader, too, if nothing blocked that one when
+    ///   the create was sent.
     ///
     /// All of this holds only while the connection is the one that carried the create: on another one, the
     /// delete of a released head may never have been sent.

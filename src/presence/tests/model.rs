@@ -188,7 +188,7 @@ impl World {
                     Step::Replace(_) => Request::Replace,
                     _ => Request::Write,
                 };
-                let data = process.engine.wishes().data().to_vec();
+                let data = process.engine.targets().data().to_vec();
                 let number = call_of(&data);
                 assert!(
                     number.is_none_or(|number| !process.refused.contains(&number)),
@@ -239,13 +239,13 @@ impl World {
     fn check_fates(&mut self) {
         self.note_applied();
         for process in &mut self.processes {
-            for (number, _) in process.engine.wishes_mut().take_refused() {
+            for (number, _) in process.engine.targets_mut().take_refused() {
                 if number > 0 && !process.decided.contains(&number) {
                     assert!(process.refused.contains(&number), "call {number} was not refused");
                     process.decided.insert(number);
                 }
             }
-            for number in 1..=process.engine.wishes().applied() {
+            for number in 1..=process.engine.targets().applied() {
                 let by_other = process.applied.range(number..).next().is_some();
                 assert!(process.decided.contains(&number) || by_other, "call {number} was not applied");
                 process.decided.insert(number);
@@ -303,7 +303,7 @@ impl World {
             Action::Reconnect(process) => self.processes[process].engine.handle(Event::Reconnected),
             Action::SetData(process) => {
                 let engine = &mut self.processes[process].engine;
-                let data = format!("call {}", engine.wishes().last_number() + 1);
+                let data = format!("call {}", engine.targets().last_number() + 1);
                 engine.handle(Event::SetData(data.as_bytes().into()));
             }
         }
@@ -365,10 +365,10 @@ proptest! {
         let owner = owner.expect("the node belongs to a current session");
         let (ours, theirs) = (&world.processes[owner].engine, &world.processes[1 - owner].engine);
         prop_assert_eq!(ours.status(), Status::Registered { czxid: node.czxid });
-        prop_assert_eq!(&node.data, &ours.wishes().data().to_vec());
-        prop_assert!(ours.wishes().is_stored());
+        prop_assert_eq!(&node.data, &ours.targets().data().to_vec());
+        prop_assert!(ours.targets().is_stored());
         let decided = &world.processes[owner].decided;
-        let mut calls = 1..=ours.wishes().last_number();
+        let mut calls = 1..=ours.targets().last_number();
         prop_assert!(calls.all(|number| decided.contains(&number)), "{:?}", decided);
         prop_assert_eq!(theirs.status(), Status::Conflict { owner: node.owner });
         prop_assert_eq!((ours.next(), theirs.next()), (Step::Wait, Step::Wait));

@@ -91,8 +91,8 @@ fn a_deletion_by_another_client_follows_the_policy() {
 
 /// What became of the calls: the last one that was applied, and those that were refused since.
 fn fates(engine: &mut Engine) -> (u64, Vec<u64>) {
-    let refused = engine.wishes_mut().take_refused();
-    (engine.wishes().applied(), refused.iter().map(|(number, _)| *number).collect())
+    let refused = engine.targets_mut().take_refused();
+    (engine.targets().applied(), refused.iter().map(|(number, _)| *number).collect())
 }
 
 fn ours(version: i32, data: &str) -> Event {
@@ -122,14 +122,14 @@ fn data_is_written_again_in_each_session_and_a_refusal_keeps_the_old() {
     assert_eq!((engine.next(), fates(&mut engine)), (Step::Write(4), (1, vec![])));
     engine.handle(REFUSED);
     assert_eq!(fates(&mut engine), (1, vec![2]));
-    assert_eq!((engine.next(), &**engine.wishes().data()), (Step::Wait, &b"more"[..]));
+    assert_eq!((engine.next(), &**engine.targets().data()), (Step::Wait, &b"more"[..]));
 
     engine.handle(Event::SessionEnded);
     engine.handle(set("last"));
     engine.handle(Event::SessionOpened { session: 8, earlier: vec![NOW] });
     engine.handle(Event::Created(Some(40)));
     assert_eq!(fates(&mut engine), (3, vec![]));
-    assert_eq!(&**engine.wishes().data(), b"last");
+    assert_eq!(&**engine.targets().data(), b"last");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn refused_data_is_never_the_data_of_a_later_session() {
     assert_eq!(engine.next(), Step::Wait);
     engine.handle(Event::SessionEnded);
     engine.handle(Event::SessionOpened { session: 8, earlier: vec![NOW] });
-    assert_eq!((engine.next(), &**engine.wishes().data()), (Step::Create, &b"data"[..]));
+    assert_eq!((engine.next(), &**engine.targets().data()), (Step::Create, &b"data"[..]));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn each_of_several_calls_has_the_fate_of_its_own_write() {
     assert_eq!((one.next(), fates(&mut one)), (Step::Write(1), (1, vec![])));
     one.handle(REFUSED);
     assert_eq!((one.next(), fates(&mut one)), (Step::Wait, (1, vec![2])));
-    assert_eq!(&**one.wishes().data(), b"first");
+    assert_eq!(&**one.targets().data(), b"first");
 
     // Neither was sent: the last one is refused, and the one before is in force again.
     let mut two = engine(OnDeletion::Recreate);
@@ -172,7 +172,7 @@ fn each_of_several_calls_has_the_fate_of_its_own_write() {
     assert_eq!((two.next(), fates(&mut two)), (Step::Write(0), (0, vec![2])));
     two.handle(Event::Wrote(Found { owner: NOW, czxid: 20, version: 1 }));
     assert_eq!((two.next(), fates(&mut two)), (Step::Wait, (1, vec![])));
-    assert_eq!(&**two.wishes().data(), b"first");
+    assert_eq!(&**two.targets().data(), b"first");
 }
 
 #[test]
@@ -181,12 +181,12 @@ fn the_data_of_a_superseded_call_is_kept_only_while_its_caller_waits() {
     for event in [Event::Created(Some(20)), ours(0, "data"), set("1"), set("2"), set("3"), set("4")] {
         engine.handle(event);
     }
-    engine.wishes_mut().forget(|number| number == 2);
+    engine.targets_mut().forget(|number| number == 2);
     engine.handle(REFUSED);
-    assert_eq!(&**engine.wishes().data(), b"2");
+    assert_eq!(&**engine.targets().data(), b"2");
     engine.handle(REFUSED);
     assert_eq!(fates(&mut engine), (0, vec![4, 2]));
-    assert_eq!(&**engine.wishes().data(), b"data");
+    assert_eq!(&**engine.targets().data(), b"data");
     assert_eq!(engine.next(), Step::Wait);
 }
 
@@ -201,7 +201,7 @@ fn what_another_client_wrote_is_replaced() {
     engine.handle(Event::Read(Found { owner: NOW, czxid: 20, version: 2 }, b"theirs".to_vec()));
     // The write reached a node that another session had created meanwhile.
     engine.handle(Event::Wrote(Found { owner: OTHER, czxid: 50, version: 3 }));
-    assert_eq!((engine.status(), engine.wishes().is_stored()), (FOREIGN, false));
+    assert_eq!((engine.status(), engine.targets().is_stored()), (FOREIGN, false));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_refusal_is_shown_and_tried_again() {
     assert_eq!(engine.next(), Step::Create);
     engine.handle(Event::Refused(Request::Create, Refusal::QuotaExceeded));
     assert_eq!((engine.next(), fates(&mut engine)), (Step::Retry, (0, vec![])));
-    assert_eq!(&**engine.wishes().data(), b"less");
+    assert_eq!(&**engine.targets().data(), b"less");
 }
 
 #[test]

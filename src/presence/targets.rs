@@ -6,7 +6,7 @@ use crate::error::Refusal;
 
 /// The data that one call set.
 #[derive(Clone, Debug)]
-struct Wish {
+struct Target {
     data: Arc<[u8]>,
     /// The number of the call; 0 for the data at the begin.
     number: u64,
@@ -19,11 +19,11 @@ struct Wish {
 /// A call is applied when the node has had its data or that of a later call, and refused when the server
 /// refuses its own write. A refused call is taken back, so the call before it is in force again.
 #[derive(Clone, Debug)]
-pub(super) struct Wishes {
+pub(super) struct Targets {
     /// The last data that our node had, or that of the begin.
-    base: Wish,
+    base: Target,
     /// In the order of the calls. The last one is in force.
-    pending: Vec<Wish>,
+    pending: Vec<Target>,
     last_number: u64,
     /// The call whose data the node has, as far as is known.
     stored: Option<u64>,
@@ -35,14 +35,14 @@ pub(super) struct Wishes {
     unrestored: Option<(u64, Refusal)>,
 }
 
-impl Wishes {
+impl Targets {
     pub(super) fn new(data: Arc<[u8]>) -> Self {
-        let base = Wish { data, number: 0, is_in_doubt: false };
+        let base = Target { data, number: 0, is_in_doubt: false };
         let (pending, refused) = (Vec::new(), Vec::new());
         Self { base, pending, last_number: 0, stored: None, applied: 0, refused, unrestored: None }
     }
 
-    fn in_force(&self) -> &Wish {
+    fn in_force(&self) -> &Target {
         self.pending.last().unwrap_or(&self.base)
     }
 
@@ -78,19 +78,20 @@ impl Wishes {
 
     pub(super) fn set(&mut self, data: Arc<[u8]>) {
         self.last_number += 1;
-        self.pending.push(Wish { data, number: self.last_number, is_in_doubt: false });
+        self.pending.push(Target { data, number: self.last_number, is_in_doubt: false });
     }
 
     /// Forgets the data of calls that have ended, are superseded, and were never sent.
     pub(super) fn forget(&mut self, is_awaited: impl Fn(u64) -> bool) {
         let in_force = self.in_force().number;
-        self.pending.retain(|wish| wish.is_in_doubt || wish.number == in_force || is_awaited(wish.number));
+        self.pending
+            .retain(|target| target.is_in_doubt || target.number == in_force || is_awaited(target.number));
     }
 
     /// A new session: it has no node, and no request of an earlier one concerns its node.
     pub(super) fn reopen(&mut self) {
         self.stored = None;
-        self.pending.iter_mut().for_each(|wish| wish.is_in_doubt = false);
+        self.pending.iter_mut().for_each(|target| target.is_in_doubt = false);
     }
 
     /// Nothing is known of the data of the node.
@@ -101,15 +102,15 @@ impl Wishes {
     /// The request with the data in force has no answer.
     pub(super) fn doubt(&mut self) {
         self.stored = None;
-        if let Some(wish) = self.pending.last_mut() {
-            wish.is_in_doubt = true;
+        if let Some(target) = self.pending.last_mut() {
+            target.is_in_doubt = true;
         }
     }
 
     /// Our node has the data in force.
     pub(super) fn store(&mut self) {
-        if let Some(wish) = self.pending.pop() {
-            self.base = wish;
+        if let Some(target) = self.pending.pop() {
+            self.base = target;
             self.pending.clear();
         }
         self.applied = self.base.number;
@@ -123,7 +124,9 @@ impl Wishes {
             return self.store();
         }
         // A request without an answer was applied, and a later call came before this was seen.
-        if let Some(index) = self.pending.iter().rposition(|wish| wish.is_in_doubt && *data == *wish.data) {
+        if let Some(index) =
+            self.pending.iter().rposition(|target| target.is_in_doubt && *data == *target.data)
+        {
             self.base = self.pending.drain(..=index).next_back().unwrap_or_else(|| self.base.clone());
         }
         if *data == *self.base.data {
@@ -134,8 +137,8 @@ impl Wishes {
 
     /// The write of the data in force is refused, and the node keeps what it has.
     pub(super) fn refuse(&mut self, refusal: Refusal) {
-        if let Some(wish) = self.pending.pop() {
-            return self.refused.push((wish.number, refusal));
+        if let Some(target) = self.pending.pop() {
+            return self.refused.push((target.number, refusal));
         }
         // What another client wrote cannot be replaced in this session.
         self.stored = Some(self.base.number);
