@@ -1,9 +1,9 @@
 //! The acquire of a lock by an owner that may hold it already.
 
-use lockkeeper_core::{Deadline, Error, Hold, LockQueue, Phase, Ticket, ZnodePath};
+use lockkeeper_core::{Deadline, Error, Hold, Label, LockQueue, Phase, Ticket, ZnodePath};
 
 use super::Owner;
-use super::holds::{HoldShare, NextStep, OwnerHolds, OwnerReservation};
+use super::owner_slot::{HoldShare, NextStep, OwnerHolds, OwnerReservation};
 use super::side::Side;
 
 impl OwnerHolds {
@@ -74,7 +74,7 @@ impl OwnerHolds {
     }
 
     /// Creates a read node beside the owner's own write node. Cancel safe.
-    pub(super) async fn add_reader(
+    pub(crate) async fn add_reader(
         &self,
         write: &Hold,
         owner: &Owner,
@@ -83,7 +83,7 @@ impl OwnerHolds {
         let data = self.data_of(owner);
         tokio::select! {
             biased;
-            hold = write.add_reader(Side::Read.label(), data) => hold,
+            hold = write.add_reader(Label::READ, data) => hold,
             () = deadline.passed() => {
                 let (path, waited) = (self.whole_path(), deadline.waited());
                 Err(Error::Timeout { phase: Phase::Answer, path, waited })

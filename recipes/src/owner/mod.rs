@@ -2,9 +2,8 @@
 
 mod acquire;
 mod chain;
-mod convert;
 mod error;
-mod holds;
+mod owner_slot;
 mod registry;
 mod side;
 
@@ -14,7 +13,7 @@ pub(crate) use lockkeeper_lock::OwnerId;
 
 pub(crate) use self::acquire::{OwnerEntrance, OwnerTicket};
 pub use self::error::{NoOwner, WouldDeadlock};
-pub(crate) use self::holds::{HoldShare, OwnerHolds};
+pub(crate) use self::owner_slot::{HoldShare, NextStep, OwnerHolds, SharedHold};
 pub(crate) use self::registry::{Holding, OwnerEntry, OwnerRegistry};
 pub(crate) use self::side::Side;
 

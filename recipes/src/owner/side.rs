@@ -1,7 +1,5 @@
 //! The two sides of a lock, and what an acquire of one has to do for an owner that holds the lock: pure.
 
-use lockkeeper_core::{Label, Rule};
-
 /// One side of a lock. A mutex has only the side to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -23,20 +21,6 @@ pub(super) enum Action {
 }
 
 impl Side {
-    pub(crate) fn label(self) -> Label {
-        match self {
-            Self::Read => Label::READ,
-            Self::Write => Label::WRITE,
-        }
-    }
-
-    pub(crate) fn rule(self) -> Rule {
-        match self {
-            Self::Read => Rule::READER,
-            Self::Write => Rule::WRITER,
-        }
-    }
-
     /// The action for an owner with these fencing tokens: of its write hold, and of its newest read hold.
     ///
     /// The token of a read under a write is not smaller than that of the write. A resource that has seen the

@@ -1,6 +1,7 @@
 use lockkeeper_core::{Error, RecipeError};
 use thiserror::Error as ThisError;
 
+use super::convert;
 use crate::lock::{Guard, OwnerShare, Reading, Writing};
 
 /// An [`RwLock`](crate::RwLock) held for reading.
@@ -95,7 +96,7 @@ impl ReadGuard {
     ///
     /// A drop of the future releases this guard. No node is left behind.
     pub async fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
-        match self.holds.share.try_upgrade().await {
+        match convert::try_upgrade(&self.holds.share).await {
             Ok(Some(write)) => Ok(Guard::sharing(write)),
             Ok(None) => Err(UpgradeError::NotAlone { guard: self }),
             Err(error) => Err(UpgradeError::Failed { guard: self, error }),
@@ -123,6 +124,6 @@ impl WriteGuard {
     ///
     /// A drop of the future releases this guard, and the node that replaces it. No node is left behind.
     pub async fn downgrade(self) -> Result<ReadGuard, Error> {
-        self.holds.share.downgrade().await.map(Guard::sharing)
+        convert::downgrade(self.holds.share).await.map(Guard::sharing)
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectionManager, Deadline, Error, IntoPath, LockQueue, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Rule, ZnodePath};
 
 use super::guard::{ReadGuard, WriteGuard};
 use crate::lock::{Guard, OwnerShare};
@@ -112,8 +112,9 @@ impl RwLock {
     /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let path = path.into_path()?;
-        let queue = |side: Side| LockQueue::new(manager, path.clone(), side.label(), side.rule());
-        Ok(Self { holds: OwnerHolds::new(queue(Side::Write)?, Some(queue(Side::Read)?)), owner: None })
+        let write = LockQueue::new(manager, path.clone(), Label::WRITE, Rule::WRITER)?;
+        let read = LockQueue::new(manager, path, Label::READ, Rule::READER)?;
+        Ok(Self { holds: OwnerHolds::new(write, Some(read)), owner: None })
     }
 
     /// Sets the data of this lock's nodes, for people who inspect the lock. Default: the manager's node data,

@@ -21,6 +21,7 @@
 //!
 //! Sources: Apache Curator's `InterProcessReadWriteLock`; CURATOR-621 (the number of a downgraded reader).
 
+mod convert;
 mod guard;
 mod inspect;
 mod lock;

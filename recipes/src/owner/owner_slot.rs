@@ -55,11 +55,11 @@ struct Holds {
 
 /// One hold of an owner, shared by its guards.
 #[derive(Debug)]
-pub(super) struct SharedHold {
+pub(crate) struct SharedHold {
     // Dropped in this order: the registry's entry, the hold, and the slot.
-    pub(super) entry: OwnerEntry,
-    pub(super) hold: Hold,
-    pub(super) slot_use: SlotUse,
+    pub(crate) entry: OwnerEntry,
+    pub(crate) hold: Hold,
+    pub(crate) slot_use: SlotUse,
     /// Each guard has a share of this. Without a guard the hold is being released, and is not shared again. A
     /// task that only reads the holds of the owner has none.
     guards: Weak<()>,
@@ -67,23 +67,23 @@ pub(super) struct SharedHold {
 
 /// An owner at a lock. Its drop removes the slot from the table if neither a guard nor a task uses the slot.
 #[derive(Debug)]
-pub(super) struct SlotUse {
-    pub(super) lock: OwnerHolds,
+pub(crate) struct SlotUse {
+    lock: OwnerHolds,
     // The key of an owner is its address, so the owner lives as long as its key is in the table.
-    pub(super) owner: Owner,
+    owner: Owner,
 }
 
 /// The holds that an owner has now.
 #[derive(Debug)]
-pub(super) struct ActiveHolds {
-    pub(super) write: Option<Arc<SharedHold>>,
+pub(crate) struct ActiveHolds {
+    pub(crate) write: Option<Arc<SharedHold>>,
     /// The oldest first.
-    pub(super) reads: Vec<Arc<SharedHold>>,
+    pub(crate) reads: Vec<Arc<SharedHold>>,
 }
 
 /// What an acquire has to do, with the hold that decides it.
 #[derive(Debug)]
-pub(super) enum NextStep {
+pub(crate) enum NextStep {
     /// Nothing: the guard has this share.
     Share(HoldShare),
     /// Create a read node beside this write node.
@@ -139,7 +139,7 @@ impl OwnerHolds {
         }
     }
 
-    pub(super) fn queue_of(&self, side: Side, owner: &Owner) -> LockQueue {
+    pub(crate) fn queue_of(&self, side: Side, owner: &Owner) -> LockQueue {
         self.queue(side).clone().with_node_data(self.data_of(owner))
     }
 
@@ -160,7 +160,7 @@ impl OwnerHolds {
         self.queue(side).clone().with_node_data(data)
     }
 
-    pub(super) fn data_of(&self, owner: &Owner) -> Vec<u8> {
+    pub(crate) fn data_of(&self, owner: &Owner) -> Vec<u8> {
         owner.append_owner(&self.0.data)
     }
 
@@ -176,7 +176,7 @@ impl OwnerHolds {
     }
 
     /// Waits until no other task of the owner sends requests.
-    pub(super) async fn reserve(&self, owner: &Owner, deadline: Deadline) -> Result<OwnerReservation, Error> {
+    pub(crate) async fn reserve(&self, owner: &Owner, deadline: Deadline) -> Result<OwnerReservation, Error> {
         let (slot_use, slot) = SlotUse::at(self, owner);
         let acquiring = tokio::select! {
             biased;
@@ -254,7 +254,7 @@ impl OwnerSlot {
 
 impl ActiveHolds {
     /// Fails if one of the holds is lost: no further guard may rest on a lost hold.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         self.write.iter().chain(&self.reads).try_for_each(|shared| shared.hold.check())?;
         Ok(())
     }
@@ -282,7 +282,7 @@ impl ActiveHolds {
 
 /// The right to send requests for an owner: its tasks do so one after another.
 #[derive(Debug)]
-pub(super) struct OwnerReservation {
+pub(crate) struct OwnerReservation {
     // Dropped in this order.
     _acquiring: OwnedMutexGuard<()>,
     slot: Arc<OwnerSlot>,
@@ -298,12 +298,12 @@ impl OwnerReservation {
         self.slot_use.lock.waiter_queue(side, &self.slot_use.owner, deadline)
     }
 
-    pub(super) fn active(&self) -> ActiveHolds {
+    pub(crate) fn active(&self) -> ActiveHolds {
         self.slot.active()
     }
 
     /// As [`OwnerHolds::next_step`]. Fails also if the owner holds the path as a plain mutex.
-    pub(super) fn next_step(&self, side: Side) -> Result<NextStep, Error> {
+    pub(crate) fn next_step(&self, side: Side) -> Result<NextStep, Error> {
         let next_step = self.active().next_step(side, &self.slot_use)?;
         let lock = &self.slot_use.lock;
         if matches!(next_step, NextStep::Queue) && lock.0.read.is_none() {
@@ -313,7 +313,7 @@ impl OwnerReservation {
     }
 
     /// Records that the owner holds this side by `hold`. Returns the share of the first guard.
-    pub(super) fn enter(self, side: Side, hold: Hold) -> HoldShare {
+    pub(crate) fn enter(self, side: Side, hold: Hold) -> HoldShare {
         let Self { slot, slot_use, .. } = self;
         let (registry, path) = (&slot_use.lock.0.registry, slot_use.lock.path());
         let entry = registry.enter(path, &slot_use.owner, Holding::Shared(side), &hold);
@@ -336,12 +336,12 @@ impl SharedHold {
 pub(crate) struct HoldShare {
     // Dropped in this order.
     guard: Arc<()>,
-    pub(super) shared: Arc<SharedHold>,
+    shared: Arc<SharedHold>,
 }
 
 impl HoldShare {
     /// `None` if the hold has no guard any more, and is being released.
-    pub(super) fn of(shared: Arc<SharedHold>) -> Option<Self> {
+    pub(crate) fn of(shared: Arc<SharedHold>) -> Option<Self> {
         Some(Self { guard: shared.guards.upgrade()?, shared })
     }
 
@@ -349,8 +349,13 @@ impl HoldShare {
         &self.shared.hold
     }
 
+    /// The lock of the hold, and its owner.
+    pub(crate) fn lock_and_owner(&self) -> (&OwnerHolds, &Owner) {
+        (&self.shared.slot_use.lock, &self.shared.slot_use.owner)
+    }
+
     /// Returns the hold, if no other guard shares it and no other task reads it now.
-    pub(super) fn into_sole(self) -> Result<SharedHold, Self> {
+    pub(crate) fn into_sole(self) -> Result<SharedHold, Self> {
         let Self { guard, shared } = self;
         Arc::try_unwrap(shared).map_err(|shared| Self { guard, shared })
     }
