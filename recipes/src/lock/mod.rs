@@ -1,6 +1,7 @@
 //! One interface over all locks, for code that works with any of them.
 
 pub(crate) mod any_engine;
+pub(crate) mod at_head;
 mod guard;
 mod lock_guard;
 mod owned;

@@ -3,79 +3,61 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use lockkeeper_core::{Deadline, Error, ExchangeError, Hold, Operation, Phase, ReadResult, Refusal};
+use lockkeeper_core::{
+    ConnectionManager, Deadline, Error, ExchangeError, Hold, LockQueue, Operation, Phase, ReadResult,
+    Refusal, ZnodePath,
+};
 
 use tracing::debug;
 
 use super::error::waiting_for_starts;
 use super::window::{AdmitDecision, Start, decide, decode, encode};
 use super::{Admission, RateLimiter, START};
+use crate::lock::at_head::{AtHead, HeadLimit, NotNow, NotTaken};
 
 /// A transaction deletes starts that are over: as many as it creates, and this number more.
 const SWEPT_BESIDE: u32 = 8;
 
-/// The reason why the head started nothing.
-#[derive(Debug)]
-pub(super) enum NotAdmitted {
-    /// The hold of the queue was lost, or its reads may have been stale: queue again, at the end.
-    Restart,
-    /// There is no room before the deadline.
-    NoRoom(NoRoom),
-    /// The acquire fails.
-    Failed(Error),
+/// A request for starts.
+pub(super) struct StartRequest<'a> {
+    pub(super) limiter: &'a RateLimiter,
+    pub(super) asked: u32,
 }
 
-/// The starts that are asked for have no room now.
-#[derive(Debug)]
-pub(super) struct NoRoom {
-    /// For the error.
-    pub(super) phase: Phase,
-    /// The time until there may be room.
-    pub(super) retry_after: Duration,
-}
+impl AtHead for StartRequest<'_> {
+    type Taken = Admission;
 
-impl From<Error> for NotAdmitted {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Lost(_) => Self::Restart,
-            error => Self::Failed(error),
-        }
+    fn manager(&self) -> &ConnectionManager {
+        &self.limiter.manager
+    }
+
+    fn path(&self) -> &ZnodePath {
+        &self.limiter.path
+    }
+
+    fn queue(&self, _: Deadline) -> LockQueue {
+        self.limiter.queue()
+    }
+
+    /// Waits until there is room, records the starts and leaves the queue, by one transaction. A start that is
+    /// recorded after the call has ended counts, and admits no caller.
+    async fn decide(&self, slot: &mut Option<Hold>, limit: HeadLimit) -> Result<Admission, NotTaken> {
+        let hold = slot.take().ok_or(NotTaken::Restart)?;
+        self.limiter.record(hold, self.asked, limit).await
     }
 }
 
 impl RateLimiter {
-    /// Exchanges a hold of the queue for starts. Waits for room only if there is a deadline.
-    pub(super) async fn spend(
-        &self,
-        hold: Hold,
-        asked: u32,
-        wait: Option<Deadline>,
-    ) -> Result<Admission, NotAdmitted> {
-        // The acquire queues again after a loss of its turn.
-        hold.defer_loss_report();
-        tokio::select! {
-            biased;
-            // Polled first at each step. A start that is recorded meanwhile counts, and admits no caller.
-            () = self.manager.closing() => Err(Error::Closed.into()),
-            admitted = self.record(hold, asked, wait) => admitted,
-        }
-    }
-
-    async fn record(
-        &self,
-        mut hold: Hold,
-        asked: u32,
-        wait: Option<Deadline>,
-    ) -> Result<Admission, NotAdmitted> {
-        let limit = wait.unwrap_or_else(|| Deadline::after(self.manager.operation_timeout()));
+    async fn record(&self, mut hold: Hold, asked: u32, limit: HeadLimit) -> Result<Admission, NotTaken> {
+        let deadline = limit.deadline;
         loop {
-            let names = match hold.read(limit).await?.into_iter().next() {
+            let names = match hold.read(deadline).await?.into_iter().next() {
                 Some(ReadResult::Children { names, .. }) => names,
                 _ => Vec::new(),
             };
             // No other contender adds starts while this one is the head.
-            let Some(starts) = self.read(&hold, &names, limit).await? else { continue };
-            let over = self.until_there_is_room(&hold, &starts, asked, wait, limit).await?;
+            let Some(starts) = self.read(&hold, &names, deadline).await? else { continue };
+            let over = self.until_there_is_room(&hold, &starts, asked, limit).await?;
             let mut exchange = hold.exchange();
             let data = encode(self.span(), &self.signed_data());
             for _ in 0..asked {
@@ -84,7 +66,7 @@ impl RateLimiter {
             for (name, _) in over.iter().zip(0..asked.saturating_add(SWEPT_BESIDE)) {
                 exchange = exchange.delete(&self.starts.child(name).map_err(Error::from)?);
             }
-            match exchange.commit(limit).await {
+            match exchange.commit(deadline).await {
                 Ok(done) => {
                     // The start counts from its transaction. That may be any of the tries without an answer,
                     // long before its node was found. So the first try decides until when the admission is
@@ -94,7 +76,7 @@ impl RateLimiter {
                     // admission came too late: another try here could use up one start after another.
                     return match done.reads_current {
                         true => Ok(admission),
-                        false => Err(NotAdmitted::Restart),
+                        false => Err(NotTaken::Restart),
                     };
                 }
                 Err(ExchangeError::NotDone { hold: kept, refused }) => match refused {
@@ -104,8 +86,8 @@ impl RateLimiter {
                     _ => hold = *kept,
                 },
                 // A start that is recorded nevertheless counts, and admits no caller.
-                Err(ExchangeError::Failed(Error::Unknown { .. })) if limit.has_passed() => {
-                    return Err(self.no_answer(limit));
+                Err(ExchangeError::Failed(Error::Unknown { .. })) if deadline.has_passed() => {
+                    return Err(self.no_answer(deadline));
                 }
                 Err(ExchangeError::Failed(error)) => return Err(error.into()),
             }
@@ -119,7 +101,7 @@ impl RateLimiter {
         hold: &Hold,
         names: &[String],
         limit: Deadline,
-    ) -> Result<Option<Vec<(String, Start)>>, NotAdmitted> {
+    ) -> Result<Option<Vec<(String, Start)>>, NotTaken> {
         self.cache.keep(names);
         let znodes = self.manager.znodes();
         let unknown = names.iter().filter(|name| self.cache.of(name).is_none());
@@ -148,7 +130,7 @@ impl RateLimiter {
         Ok(Some(names.iter().filter_map(cache).collect()))
     }
 
-    fn no_answer(&self, limit: Deadline) -> NotAdmitted {
+    fn no_answer(&self, limit: Deadline) -> NotTaken {
         let (path, waited) = (self.whole_path(), limit.waited());
         Error::Timeout { phase: Phase::Answer, path, waited }.into()
     }
@@ -159,9 +141,8 @@ impl RateLimiter {
         hold: &Hold,
         starts: &[(String, Start)],
         asked: u32,
-        wait: Option<Deadline>,
-        limit: Deadline,
-    ) -> Result<Vec<String>, NotAdmitted> {
+        limit: HeadLimit,
+    ) -> Result<Vec<String>, NotTaken> {
         let times: Vec<Start> = starts.iter().map(|(_, start)| *start).collect();
         let mut now = None;
         loop {
@@ -175,21 +156,21 @@ impl RateLimiter {
                     let pause = Duration::from_millis(millis.max(1).unsigned_abs());
                     let full = || {
                         let phase = waiting_for_starts(free, asked);
-                        NotAdmitted::NoRoom(NoRoom { phase, retry_after: pause })
+                        NotTaken::NotNow(NotNow { phase, retry_after: Some(pause) })
                     };
-                    if wait.is_none() {
+                    if !limit.waits {
                         return Err(full());
                     }
                     tokio::select! {
                         biased;
                         lost = hold.lost() => return Err(Error::Lost(lost).into()),
-                        () = limit.passed() => return Err(full()),
+                        () = limit.deadline.passed() => return Err(full()),
                         () = tokio::time::sleep(pause) => {}
                     }
                 }
             }
             // The time of the sleep proves nothing. A write to our own node shows the servers' time.
-            now = Some(hold.server_time(limit).await?);
+            now = Some(hold.server_time(limit.deadline).await?);
         }
     }
 }

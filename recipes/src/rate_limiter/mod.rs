@@ -38,11 +38,12 @@ use lockkeeper_core::{
 };
 
 pub use self::admission::{Admission, TryAdmit};
-use self::admit::{NoRoom, NotAdmitted};
+use self::admit::StartRequest;
 pub use self::error::RateLimiterError;
 pub use self::keyed::KeyedRateLimiter;
 use self::window::StartCache;
 use crate::limits;
+use crate::lock::at_head::{self, NotNow};
 use crate::owner::Owner;
 
 /// A start: the node stays when its session ends, and no contender waits for it.
@@ -254,54 +255,20 @@ impl RateLimiter {
     ///
     /// As [`admit`](Self::admit).
     pub async fn try_admit(&self) -> Result<TryAdmit, Error> {
-        Ok(match self.attempt(1).await? {
+        self.check(1)?;
+        let request = StartRequest { limiter: self, asked: 1 };
+        Ok(match at_head::try_acquire(&request).await? {
             Ok(admission) => TryAdmit::Admitted(admission),
-            Err(NoRoom { retry_after, .. }) => TryAdmit::Later { retry_after },
+            Err(NotNow { phase, retry_after }) => {
+                let ahead = if let Phase::Queued { ahead, .. } = phase { ahead } else { 1 };
+                TryAdmit::Later { retry_after: retry_after.unwrap_or_else(|| self.time_of(ahead)) }
+            }
         })
     }
 
     async fn admit_by(&self, asked: u32, deadline: Deadline) -> Result<Admission, Error> {
-        if deadline.is_immediate() {
-            let phase = match self.attempt(asked).await? {
-                Ok(admission) => return Ok(admission),
-                Err(NoRoom { phase, .. }) => phase,
-            };
-            return Err(Error::Timeout { phase, path: self.whole_path(), waited: deadline.waited() });
-        }
         self.check(asked)?;
-        loop {
-            let hold = self.queue().acquire(deadline).await?;
-            match self.spend(hold, asked, Some(deadline)).await {
-                Ok(admission) => return Ok(admission),
-                Err(NotAdmitted::Restart) => {}
-                Err(NotAdmitted::NoRoom(NoRoom { phase, .. })) => {
-                    let path = self.whole_path();
-                    return Err(Error::Timeout { phase, path, waited: deadline.waited() });
-                }
-                Err(NotAdmitted::Failed(error)) => return Err(error),
-            }
-        }
-    }
-
-    /// Admits the starts now, or says why not.
-    async fn attempt(&self, asked: u32) -> Result<Result<Admission, NoRoom>, Error> {
-        self.check(asked)?;
-        loop {
-            let hold = match self.queue().acquire(Deadline::immediate()).await {
-                Ok(hold) => hold,
-                Err(Error::Timeout { phase: phase @ Phase::Queued { ahead, .. }, .. }) => {
-                    let retry_after = self.time_of(ahead);
-                    return Ok(Err(NoRoom { phase, retry_after }));
-                }
-                Err(error) => return Err(error),
-            };
-            match self.spend(hold, asked, None).await {
-                Ok(admission) => return Ok(Ok(admission)),
-                Err(NotAdmitted::Restart) => {}
-                Err(NotAdmitted::NoRoom(full)) => return Ok(Err(full)),
-                Err(NotAdmitted::Failed(error)) => return Err(error),
-            }
-        }
+        at_head::acquire(&StartRequest { limiter: self, asked }, deadline).await
     }
 
     /// The time in which the limiter admits this many starts, in the long run.

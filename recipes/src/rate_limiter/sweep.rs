@@ -2,8 +2,9 @@
 
 use lockkeeper_core::{Deadline, Error, Phase, TxnError, count_of};
 
+use super::RateLimiter;
 use super::window::Start;
-use super::{RateLimiter, admit::NotAdmitted};
+use crate::lock::at_head::NotTaken;
 
 /// The number of starts that one transaction deletes.
 const AT_ONCE: usize = 64;
@@ -37,8 +38,8 @@ impl RateLimiter {
         let limit = Deadline::after(self.manager.operation_timeout());
         let starts = match self.read(&hold, &names, limit).await {
             Ok(starts) => starts.unwrap_or_default(),
-            Err(NotAdmitted::Failed(error)) => return Err(error),
-            Err(NotAdmitted::Restart | NotAdmitted::NoRoom(_)) => return Ok(0),
+            Err(NotTaken::Failed(error)) => return Err(error),
+            Err(NotTaken::Restart | NotTaken::NotNow(_)) => return Ok(0),
         };
         // Only the servers' time decides.
         let now = hold.server_time(limit).await?;

@@ -26,16 +26,16 @@ mod slots;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Phase, Read, Rule, ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Read, Rule, ZnodePath,
 };
 
-use self::due::NotDue;
 pub use self::error::ScheduleError;
 pub use self::inspect::ScheduleInspection;
 pub use self::record::SlotRecord;
 pub use self::slot::Slot;
 pub use self::slots::Missed;
 use self::slots::Slots;
+use crate::lock::at_head;
 
 /// The number of records that are kept. Only the newest one decides; the others are for people.
 const RECORDS_KEPT: usize = 10;
@@ -204,7 +204,7 @@ impl Schedule {
     ///
     /// Cancel safe: the position in the queue is lost, and no slot is used up.
     pub async fn due(&self) -> Result<Slot, Error> {
-        self.due_by(Deadline::never()).await
+        at_head::acquire(self, Deadline::never()).await
     }
 
     /// Waits until a slot is due, for at most `timeout`.
@@ -218,7 +218,7 @@ impl Schedule {
     ///
     /// As [`due`](Self::due).
     pub async fn due_timeout(&self, timeout: Duration) -> Result<Slot, Error> {
-        self.due_by(Deadline::after(timeout)).await
+        at_head::acquire(self, Deadline::after(timeout)).await
     }
 
     /// Returns a slot if one is due now. Returns `None` if none is, and also if any other process is ahead in
@@ -233,45 +233,6 @@ impl Schedule {
     ///
     /// As [`due`](Self::due).
     pub async fn try_due(&self) -> Result<Option<Slot>, Error> {
-        Ok(self.attempt().await?.ok())
-    }
-
-    async fn due_by(&self, deadline: Deadline) -> Result<Slot, Error> {
-        let late = |phase| {
-            let path = self.manager().whole_path(&self.path);
-            Err(Error::Timeout { phase, path, waited: deadline.waited() })
-        };
-        if deadline.is_immediate() {
-            return match self.attempt().await? {
-                Ok(slot) => Ok(slot),
-                Err(phase) => late(phase),
-            };
-        }
-        loop {
-            let hold = self.queue.acquire(deadline).await?;
-            match self.until_due(hold, Some(deadline)).await {
-                Ok(slot) => return Ok(slot),
-                Err(NotDue::Restart) => {}
-                Err(NotDue::NoSlot(phase)) => return late(phase),
-                Err(NotDue::Failed(error)) => return Err(error),
-            }
-        }
-    }
-
-    /// The slot that is due now, or the phase in which the call would wait.
-    async fn attempt(&self) -> Result<Result<Slot, Phase>, Error> {
-        loop {
-            let hold = match self.queue.acquire(Deadline::immediate()).await {
-                Ok(hold) => hold,
-                Err(Error::Timeout { phase: phase @ Phase::Queued { .. }, .. }) => return Ok(Err(phase)),
-                Err(error) => return Err(error),
-            };
-            match self.until_due(hold, None).await {
-                Ok(slot) => return Ok(Ok(slot)),
-                Err(NotDue::Restart) => {}
-                Err(NotDue::NoSlot(phase)) => return Ok(Err(phase)),
-                Err(NotDue::Failed(error)) => return Err(error),
-            }
-        }
+        Ok(at_head::try_acquire(self).await?.ok())
     }
 }

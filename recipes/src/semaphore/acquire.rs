@@ -1,11 +1,12 @@
 //! The acquire of permits: the contender queues, and takes its permits at the head of the queue.
 
-use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, Hold, LockQueue, Phase};
+use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, Hold, LockQueue};
 
 use super::limit::PermitLimit;
-use super::permit_acquire::NotTaken;
+use super::permit_acquire::PermitRequest;
 use super::{Lease, Semaphore, SemaphoreError};
 use crate::limits;
+use crate::lock::at_head::{self, AtHead, HeadLimit, NotTaken};
 use crate::owner::{Holding, Owner, OwnerRegistry};
 
 impl Semaphore {
@@ -29,7 +30,6 @@ impl Semaphore {
         Owner::current().map_or_else(|| self.data.to_vec(), |owner| owner.append_owner(&self.data))
     }
 
-    /// Waits until `deadline`, or only tries if the deadline leaves no time to wait.
     /// The queue for a waiter: its node names what the owner in scope holds, and when it gives up.
     pub(crate) fn waiter_queue(&self, deadline: Deadline) -> LockQueue {
         let Some(owner) = Owner::current() else { return self.queue() };
@@ -44,46 +44,10 @@ impl Semaphore {
         Lease::new(entry, hold)
     }
 
+    /// Waits until `deadline`, or only tries if the deadline leaves no time to wait.
     pub(crate) async fn acquire_by(&self, permits: u32, deadline: Deadline) -> Result<Lease, Error> {
-        if !deadline.is_immediate() {
-            return self.wait(permits, deadline).await;
-        }
-        let phase = match self.attempt(permits).await? {
-            Ok(lease) => return Ok(lease),
-            Err(phase) => phase,
-        };
-        Err(Error::Timeout { phase, path: self.whole_path(), waited: deadline.waited() })
-    }
-
-    pub(super) async fn wait(&self, permits: u32, deadline: Deadline) -> Result<Lease, Error> {
         self.check(permits)?;
-        loop {
-            let hold = self.waiter_queue(deadline).acquire(deadline).await?;
-            match self.take(hold, permits, deadline).await {
-                Ok(lease) => return Ok(lease),
-                // Queues again, at the end.
-                Err(NotTaken::HoldLost) => {}
-                Err(NotTaken::Failed(error)) => return Err(error),
-            }
-        }
-    }
-
-    /// Takes the permits now, or returns the phase in which it would wait.
-    pub(super) async fn attempt(&self, permits: u32) -> Result<Result<Lease, Phase>, Error> {
-        self.check(permits)?;
-        let limit = Deadline::after(self.manager.operation_timeout());
-        loop {
-            let hold = match self.queue().acquire(Deadline::immediate()).await {
-                Ok(hold) => hold,
-                Err(Error::Timeout { phase: phase @ Phase::Queued { .. }, .. }) => return Ok(Err(phase)),
-                Err(error) => return Err(error),
-            };
-            match self.try_take(hold, permits, limit).await {
-                Ok(taken) => return Ok(taken),
-                Err(NotTaken::HoldLost) => {}
-                Err(NotTaken::Failed(error)) => return Err(error),
-            }
-        }
+        at_head::acquire(&self.request(permits), deadline).await
     }
 
     /// Exchanges a hold of the queue that was granted together with others for permits. Waits for permits
@@ -95,18 +59,20 @@ impl Semaphore {
         wait: Option<Deadline>,
     ) -> Result<Option<Lease>, Error> {
         self.check(permits)?;
-        let taken = match wait {
-            Some(deadline) => self.take(hold, permits, deadline).await.map(Some),
-            None => {
-                let limit = Deadline::after(self.manager.operation_timeout());
-                self.try_take(hold, permits, limit).await.map(Result::ok)
+        let request = self.request(permits);
+        let limit = wait.map_or_else(|| HeadLimit::now(&self.manager), HeadLimit::wait);
+        match (at_head::decide(&request, &mut Some(hold), limit).await, wait) {
+            (Ok(lease), _) => Ok(Some(lease)),
+            (Err(NotTaken::Failed(error)), _) => Err(error),
+            (Err(NotTaken::NotNow(not_now)), Some(deadline)) => {
+                Err(request.timeout_error(not_now.phase, deadline))
             }
-        };
-        match taken {
-            Ok(lease) => Ok(lease),
-            Err(NotTaken::HoldLost) => Ok(None),
-            Err(NotTaken::Failed(error)) => Err(error),
+            (Err(NotTaken::NotNow(_)), None) | (Err(NotTaken::Restart), _) => Ok(None),
         }
+    }
+
+    pub(super) fn request(&self, asked: u32) -> PermitRequest<'_> {
+        PermitRequest { semaphore: self, asked }
     }
 
     /// Refuses a request that can never be granted, before anything is sent.

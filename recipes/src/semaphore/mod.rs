@@ -55,6 +55,7 @@ pub use self::permits::Permits;
 pub use self::shared_limit::SharedLimit;
 pub(crate) use self::ticket::SemaphoreQueued;
 pub use self::ticket::SemaphoreTicket;
+use crate::lock::at_head;
 
 /// Leases are counted, not ordered. Their directory has no nodes of another kind.
 const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::LEASE]);
@@ -250,7 +251,7 @@ impl Semaphore {
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
     pub async fn acquire(&self) -> Result<Lease, Error> {
-        self.wait(1, Deadline::never()).await
+        self.acquire_many(1).await
     }
 
     /// Waits for `permits` permits, without a limit of time. Takes all of them at once.
@@ -265,7 +266,7 @@ impl Semaphore {
     ///
     /// As [`acquire`](Self::acquire).
     pub async fn acquire_many(&self, permits: u32) -> Result<Lease, Error> {
-        self.wait(permits, Deadline::never()).await
+        self.acquire_by(permits, Deadline::never()).await
     }
 
     /// Waits for one permit, for at most `timeout`.
@@ -320,7 +321,8 @@ impl Semaphore {
     ///
     /// Cancel safe: no node is left behind.
     pub async fn try_acquire_many(&self, permits: u32) -> Result<Option<Lease>, Error> {
-        Ok(self.attempt(permits).await?.ok())
+        self.check(permits)?;
+        Ok(at_head::try_acquire(&self.request(permits)).await?.ok())
     }
 
     /// Returns `permits` permits as a [`Lock`](crate::Lock), to take them together with other locks.

@@ -1,8 +1,8 @@
 //! The head of the queue: it reads the leases, waits until enough permits are free, and takes them.
 
 use lockkeeper_core::{
-    Changes, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, NodeName, Operation, Phase,
-    ReadResult, Refusal, count_of,
+    Changes, ConnectionManager, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, LockQueue,
+    NodeName, Operation, Phase, ReadResult, Refusal, ZnodePath, count_of,
 };
 
 use tracing::debug;
@@ -12,84 +12,50 @@ use super::error::{SemaphoreError, waiting_for_permits};
 use super::limit::PermitLimit;
 use super::permit_state::{GrantCondition, NotReady, PermitCount, PermitDecision, PermitState, decide};
 use super::{Lease, Semaphore};
+use crate::lock::at_head::{AtHead, HeadLimit, NotTaken};
 
-/// The reason why the head took no permits.
-#[derive(Debug)]
-pub(super) enum NotTaken {
-    /// The hold of the queue was lost, or the leases had to be deleted: queue again, at the end.
-    HoldLost,
-    /// The acquire fails.
-    Failed(Error),
+/// A request for permits.
+pub(super) struct PermitRequest<'a> {
+    pub(super) semaphore: &'a Semaphore,
+    pub(super) asked: u32,
 }
 
-impl From<Error> for NotTaken {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Lost(_) => Self::HoldLost,
-            error => Self::Failed(error),
-        }
-    }
-}
+impl AtHead for PermitRequest<'_> {
+    type Taken = Lease;
 
-impl Semaphore {
-    /// Exchanges a hold of [`queue`](Self::queue) for permits: waits until `asked` permits are free, takes
-    /// them and leaves the queue, by one transaction.
-    pub(super) async fn take(&self, hold: Hold, asked: u32, deadline: Deadline) -> Result<Lease, NotTaken> {
-        // The hold ends with this call in any case.
-        let mut slot = Some(hold);
-        self.take_from(&mut slot, asked, deadline).await
+    fn manager(&self) -> &ConnectionManager {
+        &self.semaphore.manager
     }
 
-    /// As [`take`](Self::take). The hold stays in its slot if the call ends before the transaction is sent.
-    pub(super) async fn take_from(
-        &self,
-        slot: &mut Option<Hold>,
-        asked: u32,
-        deadline: Deadline,
-    ) -> Result<Lease, NotTaken> {
-        // The acquire queues again after a loss of its turn.
-        slot.iter().for_each(Hold::defer_loss_report);
-        let mut acquire = PermitAcquire { semaphore: self, slot, asked };
-        tokio::select! {
-            biased;
-            // Polled first at each step. Leases of a transaction in flight are deleted, too.
-            () = self.manager.closing() => Err(Error::Closed.into()),
-            taken = acquire.take(deadline) => taken,
-        }
+    fn path(&self) -> &ZnodePath {
+        &self.semaphore.path
     }
 
-    /// As [`take`](Self::take), without a wait for permits. Returns the phase in which it would wait.
-    pub(super) async fn try_take(
-        &self,
-        hold: Hold,
-        asked: u32,
-        deadline: Deadline,
-    ) -> Result<Result<Lease, Phase>, NotTaken> {
-        hold.defer_loss_report();
-        let mut slot = Some(hold);
-        let mut acquire = PermitAcquire { semaphore: self, slot: &mut slot, asked };
-        tokio::select! {
-            biased;
-            () = self.manager.closing() => Err(Error::Closed.into()),
-            tried = acquire.try_take(deadline) => tried,
-        }
+    fn queue(&self, deadline: Deadline) -> LockQueue {
+        self.semaphore.waiter_queue(deadline)
+    }
+
+    /// Waits until enough permits are free, takes them and leaves the queue, by one transaction. Leases of a
+    /// transaction in flight are deleted if the call ends.
+    async fn decide(&self, slot: &mut Option<Hold>, limit: HeadLimit) -> Result<Lease, NotTaken> {
+        PermitAcquire { request: self, slot }.take(limit).await
     }
 }
 
 /// The head of the queue.
 struct PermitAcquire<'a> {
-    semaphore: &'a Semaphore,
+    request: &'a PermitRequest<'a>,
     /// Its hold of the queue. Empty while the transaction that ends it is in flight.
     slot: &'a mut Option<Hold>,
-    asked: u32,
 }
 
 impl PermitAcquire<'_> {
     fn hold(&mut self) -> Result<&mut Hold, NotTaken> {
-        self.slot.as_mut().ok_or(NotTaken::HoldLost)
+        self.slot.as_mut().ok_or(NotTaken::Restart)
     }
 
-    async fn take(&mut self, deadline: Deadline) -> Result<Lease, NotTaken> {
+    async fn take(&mut self, limit: HeadLimit) -> Result<Lease, NotTaken> {
+        let deadline = limit.deadline;
         if let Some(lease) = self.take_from_payload(deadline).await? {
             return Ok(lease);
         }
@@ -105,6 +71,9 @@ impl PermitAcquire<'_> {
                     }
                 },
                 Some((PermitDecision::Wait { free }, _)) => {
+                    if !limit.waits {
+                        return Err(waiting_for_permits(free, self.request.asked).into());
+                    }
                     if let Some(changes) = &mut changes {
                         self.sleep(changes, free, deadline).await?;
                     }
@@ -117,44 +86,23 @@ impl PermitAcquire<'_> {
         }
     }
 
-    async fn try_take(&mut self, deadline: Deadline) -> Result<Result<Lease, Phase>, NotTaken> {
-        if let Some(lease) = self.take_from_payload(deadline).await? {
-            return Ok(Ok(lease));
-        }
-        loop {
-            let results = self.hold()?.read(deadline).await?;
-            match self.judge(&results, deadline).await? {
-                Some((PermitDecision::Take, state)) => {
-                    if let Some(lease) = self.exchange(&state, deadline).await? {
-                        return Ok(Ok(lease));
-                    }
-                }
-                Some((PermitDecision::Wait { free }, _)) => {
-                    return Ok(Err(waiting_for_permits(free, self.asked)));
-                }
-                Some((PermitDecision::Never, state)) => return Err(self.too_many(&state)),
-                None => {}
-            }
-        }
-    }
-
     fn too_many(&self, state: &PermitState) -> NotTaken {
-        self.semaphore.too_many(self.asked, state.limit).into()
+        self.request.semaphore.too_many(self.request.asked, state.limit).into()
     }
 
     async fn lost(&self) -> NotTaken {
         match &*self.slot {
             Some(hold) => Error::Lost(hold.lost().await).into(),
-            None => NotTaken::HoldLost,
+            None => NotTaken::Restart,
         }
     }
 
     /// Takes permits without a read, if the payload of the earlier head shows enough of them.
     async fn take_from_payload(&mut self, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
-        let PermitLimit::Fixed(fixed) = &self.semaphore.limit else { return Ok(None) };
+        let PermitLimit::Fixed(fixed) = &self.request.semaphore.limit else { return Ok(None) };
         let left = self.hold()?.payload::<PermitCount>().filter(|count| count.limit == fixed.permits());
         match left {
-            Some(count) if decide(count.taken, count.limit, self.asked) == PermitDecision::Take => {
+            Some(count) if decide(count.taken, count.limit, self.request.asked) == PermitDecision::Take => {
                 self.exchange(&count.state(), deadline).await
             }
             _ => Ok(None),
@@ -167,7 +115,7 @@ impl PermitAcquire<'_> {
         results: &[ReadResult],
         deadline: Deadline,
     ) -> Result<Option<(PermitDecision, PermitState)>, NotTaken> {
-        let Self { semaphore, asked, .. } = *self;
+        let PermitRequest { semaphore, asked } = *self.request;
         match PermitState::of(&semaphore.limit, results) {
             Ok(state) => Ok(Some((decide(state.taken, state.limit, asked), state))),
             Err(NotReady::Disagree { recorded }) => {
@@ -185,13 +133,13 @@ impl PermitAcquire<'_> {
 
     /// Reads the recorded limit. Only the head of the queue writes it, and this contender is the head.
     async fn read_record(&self, deadline: Deadline) -> Result<(), NotTaken> {
-        let PermitLimit::Fixed(fixed) = &self.semaphore.limit else { return Ok(()) };
-        let znodes = self.semaphore.manager.znodes();
+        let PermitLimit::Fixed(fixed) = &self.request.semaphore.limit else { return Ok(()) };
+        let znodes = self.request.semaphore.manager.znodes();
         let read = tokio::select! {
             biased;
-            read = znodes.read(&self.semaphore.leases) => read,
+            read = znodes.read(&self.request.semaphore.leases) => read,
             lost = self.lost() => return Err(lost),
-            () = deadline.passed() => return Err(self.timeout_error(Phase::Answer, deadline)),
+            () = deadline.passed() => return Err(self.no_answer(deadline)),
         };
         match read {
             Ok(Some((data, stat))) => fixed.saw(&data, &stat),
@@ -208,22 +156,19 @@ impl PermitAcquire<'_> {
             biased;
             lost = self.lost() => Err(lost),
             () = changes.any() => Ok(()),
-            () = deadline.passed() => {
-                Err(self.timeout_error(waiting_for_permits(free, self.asked), deadline))
-            }
+            () = deadline.passed() => Err(waiting_for_permits(free, self.request.asked).into()),
         }
     }
 
-    fn timeout_error(&self, phase: Phase, deadline: Deadline) -> NotTaken {
-        let path = self.semaphore.whole_path();
-        Error::Timeout { phase, path, waited: deadline.waited() }.into()
+    fn no_answer(&self, deadline: Deadline) -> NotTaken {
+        self.request.timeout_error(Phase::Answer, deadline).into()
     }
 
     /// Commits one transaction: it creates the leases, checks what they depend on, and deletes the node in
     /// the queue. `None` if it was not committed, and the leases must be read again.
     async fn exchange(&mut self, state: &PermitState, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
-        let Self { semaphore, asked, .. } = *self;
-        let Some(hold) = self.slot.take() else { return Err(NotTaken::HoldLost) };
+        let PermitRequest { semaphore, asked } = *self.request;
+        let Some(hold) = self.slot.take() else { return Err(NotTaken::Restart) };
         let leases = semaphore.leases_queue.clone().with_node_data(semaphore.signed_data());
         let mut exchange = (0..asked).fold(hold.exchange(), |exchange, _| exchange.create_contender(&leases));
         if let (PermitLimit::Fixed(_), Some(count)) = (&semaphore.limit, state.count_after(asked)) {
@@ -237,7 +182,7 @@ impl PermitAcquire<'_> {
                 let is_certain = reads_current && sent >= begun;
                 self.keep(hold, state, is_certain, deadline).await.map(Some)
             }
-            Ok(Exchanged { hold: None, .. }) => Err(NotTaken::HoldLost),
+            Ok(Exchanged { hold: None, .. }) => Err(NotTaken::Restart),
             Err(ExchangeError::NotDone { hold, refused }) => match refused {
                 Some((path, refusal)) if !is_out_of_date(refusal) => {
                     Err(Error::Refused { operation: Operation::Commit, path, refusal }.into())
@@ -249,7 +194,7 @@ impl PermitAcquire<'_> {
             },
             // The leases of a transaction without an answer are deleted in the background.
             Err(ExchangeError::Failed(Error::Unknown { .. })) if deadline.has_passed() => {
-                Err(self.timeout_error(Phase::Answer, deadline))
+                Err(self.no_answer(deadline))
             }
             Err(ExchangeError::Failed(error)) => Err(error.into()),
         }
@@ -266,10 +211,10 @@ impl PermitAcquire<'_> {
         let names = hold.paths().filter_map(|path| NodeName::parse(path.rsplit('/').next()?));
         let own: Vec<NodeName> = names.collect();
         if count_of(own.len()) < hold.node_count() {
-            return Err(NotTaken::HoldLost);
+            return Err(NotTaken::Restart);
         }
         if is_certain && state.continuity.is_proven_by(&own) {
-            return Ok(self.semaphore.lease(hold));
+            return Ok(self.request.semaphore.lease(hold));
         }
         let results = hold.read(deadline).await?;
         let listed = match results.first() {
@@ -277,11 +222,11 @@ impl PermitAcquire<'_> {
             _ => &[],
         };
         if keeps(&own, listed, state.limit) {
-            return Ok(self.semaphore.lease(hold));
+            return Ok(self.request.semaphore.lease(hold));
         }
-        let (path, in_use) = (self.semaphore.whole_path(), listed.len());
+        let (path, in_use) = (self.request.semaphore.whole_path(), listed.len());
         debug!(%path, in_use, "a lease was made out of turn: deleting ours");
-        Err(NotTaken::HoldLost)
+        Err(NotTaken::Restart)
     }
 }
 

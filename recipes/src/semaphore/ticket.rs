@@ -1,7 +1,7 @@
 use lockkeeper_core::{Deadline, Error, Hold, Ticket};
 
-use super::permit_acquire::NotTaken;
 use super::{Lease, Semaphore};
+use crate::lock::at_head::{self, AtHead, HeadLimit, NotTaken};
 use crate::lock::{QueueTicket, Queued};
 
 /// A position in the queue of a [`Semaphore`], made by [`Semaphore::enqueue`] and
@@ -104,10 +104,12 @@ impl Queued for SemaphoreQueued {
             if self.head.is_none() {
                 self.head = Some(self.ticket.wait(deadline).await?);
             }
-            match self.semaphore.take_from(&mut self.head, self.permits, deadline).await {
+            let request = self.semaphore.request(self.permits);
+            match at_head::decide(&request, &mut self.head, HeadLimit::wait(deadline)).await {
                 Ok(lease) => return Ok(lease),
                 // Queues again, at the end.
-                Err(NotTaken::HoldLost) => self.head = None,
+                Err(NotTaken::Restart) => self.head = None,
+                Err(NotTaken::NotNow(not_now)) => return Err(request.timeout_error(not_now.phase, deadline)),
                 Err(NotTaken::Failed(error)) => {
                     self.head.take_if(|_| !error.is_timeout());
                     return Err(error);

@@ -1,0 +1,138 @@
+//! The head of a queue: a contender waits for its turn, and then takes something, or waits until it can.
+
+use std::time::Duration;
+
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Phase, ZnodePath};
+
+/// A request of a recipe that the head of its queue decides.
+pub(crate) trait AtHead: Sync {
+    /// What the head takes.
+    type Taken;
+
+    fn manager(&self) -> &ConnectionManager;
+
+    /// The path of the recipe, below the manager's chroot.
+    fn path(&self) -> &ZnodePath;
+
+    /// The queue to wait in until `deadline`.
+    fn queue(&self, deadline: Deadline) -> LockQueue;
+
+    /// Takes what the request asks for, under the hold of the queue in `slot`. The hold is left in the slot if
+    /// it is still good for another call.
+    fn decide(
+        &self,
+        slot: &mut Option<Hold>,
+        limit: HeadLimit,
+    ) -> impl Future<Output = Result<Self::Taken, NotTaken>> + Send;
+
+    /// The error of a call whose deadline passed in this phase.
+    fn timeout_error(&self, phase: Phase, deadline: Deadline) -> Error {
+        let path = self.manager().whole_path(self.path());
+        Error::Timeout { phase, path, waited: deadline.waited() }
+    }
+}
+
+/// The limit of a head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeadLimit {
+    /// The end of the call.
+    pub(crate) deadline: Deadline,
+    /// Whether the head waits until it can take something. Otherwise it waits for answers alone.
+    pub(crate) waits: bool,
+}
+
+impl HeadLimit {
+    /// To wait until `deadline`.
+    pub(crate) fn wait(deadline: Deadline) -> Self {
+        Self { deadline, waits: true }
+    }
+
+    /// To decide now: answers have the manager's operation timeout.
+    pub(crate) fn now(manager: &ConnectionManager) -> Self {
+        Self { deadline: Deadline::after(manager.operation_timeout()), waits: false }
+    }
+}
+
+/// The reason why the head took nothing.
+#[derive(Debug)]
+pub(crate) enum NotTaken {
+    /// The hold of the queue was lost, or what the head has read may be stale: queue again, at the end.
+    Restart,
+    /// There is nothing to take before the deadline.
+    NotNow(NotNow),
+    /// The call fails.
+    Failed(Error),
+}
+
+impl From<Error> for NotTaken {
+    fn from(error: Error) -> Self {
+        match error.is_lost() {
+            true => Self::Restart,
+            false => Self::Failed(error),
+        }
+    }
+}
+
+/// There is nothing to take now.
+#[derive(Debug)]
+pub(crate) struct NotNow {
+    /// What a call with a longer deadline would wait for.
+    pub(crate) phase: Phase,
+    /// The time until there may be something to take. `None` if the head does not know it.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl From<Phase> for NotTaken {
+    fn from(phase: Phase) -> Self {
+        Self::NotNow(NotNow { phase, retry_after: None })
+    }
+}
+
+/// Waits until `deadline`, or only tries if the deadline leaves no time to wait.
+pub(crate) async fn acquire<A: AtHead>(request: &A, deadline: Deadline) -> Result<A::Taken, Error> {
+    let taken = match deadline.is_immediate() {
+        true => try_acquire(request).await?,
+        false => run(request, HeadLimit::wait(deadline)).await?,
+    };
+    taken.map_err(|NotNow { phase, .. }| request.timeout_error(phase, deadline))
+}
+
+/// Takes what the request asks for, if that is possible now.
+pub(crate) async fn try_acquire<A: AtHead>(request: &A) -> Result<Result<A::Taken, NotNow>, Error> {
+    run(request, HeadLimit::now(request.manager())).await
+}
+
+async fn run<A: AtHead>(request: &A, limit: HeadLimit) -> Result<Result<A::Taken, NotNow>, Error> {
+    let in_queue = if limit.waits { limit.deadline } else { Deadline::immediate() };
+    loop {
+        let hold = match request.queue(in_queue).acquire(in_queue).await {
+            Ok(hold) => hold,
+            Err(Error::Timeout { phase: phase @ Phase::Queued { .. }, .. }) if !limit.waits => {
+                return Ok(Err(NotNow { phase, retry_after: None }));
+            }
+            Err(error) => return Err(error),
+        };
+        match decide(request, &mut Some(hold), limit).await {
+            Ok(taken) => return Ok(Ok(taken)),
+            Err(NotTaken::Restart) => {}
+            Err(NotTaken::NotNow(not_now)) => return Ok(Err(not_now)),
+            Err(NotTaken::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+/// Decides under the hold in `slot`, until the manager is shut down.
+pub(crate) async fn decide<A: AtHead>(
+    request: &A,
+    slot: &mut Option<Hold>,
+    limit: HeadLimit,
+) -> Result<A::Taken, NotTaken> {
+    // The call queues again after a loss of its turn.
+    slot.iter().for_each(Hold::defer_loss_report);
+    tokio::select! {
+        biased;
+        // Polled first at each step. A transaction in flight may be applied; the recipe says what follows.
+        () = request.manager().closing() => Err(Error::Closed.into()),
+        taken = request.decide(slot, limit) => taken,
+    }
+}
