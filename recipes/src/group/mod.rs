@@ -20,6 +20,7 @@ use tracing::warn;
 
 pub use self::inspect::{GroupInspection, MemberInspection};
 pub use self::member::{Member, MemberLayout, MembersView};
+use self::membership::MemberKind;
 pub use self::membership::Membership;
 use crate::view::ChildrenView;
 
@@ -142,7 +143,7 @@ impl Group {
             return Err(ConfigError::Setting { name, value, advice }.into());
         }
         let path = self.path.child(id)?;
-        Ok(Membership::new(Presence::new(&self.manager, path, payload, policy)?))
+        Ok(Membership { presence: Presence::new(&self.manager, path, payload, policy)?, kind: MemberKind })
     }
 
     /// Begins to follow the members, in the background, without being one: a

@@ -10,7 +10,8 @@ use lockkeeper_core::{
 };
 
 /// An ephemeral node of this process, which outlives sessions: the counterpart of Curator's
-/// `PersistentNode`.
+/// `PersistentNode`. [`Membership`](crate::presence::Membership) and `InstanceRegistration` of
+/// `lockkeeper::discovery` are registrations, too.
 ///
 /// The node exists as long as this object does, except while there is no session. The current session owns
 /// it: a node of another session is never taken for ours. Parents that do not exist are created, as
@@ -62,9 +63,14 @@ use lockkeeper_core::{
 /// # }
 /// ```
 #[must_use = "a registration that is not kept is over at once"]
-pub struct Registration {
-    presence: Presence,
+pub struct Registration<K = PlainKind> {
+    pub(crate) presence: Presence,
+    pub(crate) kind: K,
 }
+
+/// A node that is registered for itself.
+#[derive(Debug)]
+pub struct PlainKind;
 
 impl Registration {
     /// Begins to register the node at `path`, below the manager's chroot, in the background. If another
@@ -95,9 +101,34 @@ impl Registration {
         data: impl Into<Vec<u8>>,
         policy: OnDeletion,
     ) -> Result<Self, Error> {
-        Ok(Self { presence: Presence::new(manager, path, data, policy)? })
+        Ok(Self { presence: Presence::new(manager, path, data, policy)?, kind: PlainKind })
     }
 
+    /// Gives the node other data, now and in the sessions that follow, and waits until the node has it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`]: the server refuses the data, and the node keeps what it had. [`Error::Unknown`]
+    /// after the manager's operation timeout, for example while another process has the path, or while the
+    /// server refuses the node; the data is written as soon as possible, so do not repeat the call.
+    /// [`Error::Config`] if the data is too large.
+    /// [`PresenceError::Deleted`](lockkeeper_core::PresenceError::Deleted) by [`Error::recipe`], and
+    /// [`Error::Closed`] after a shutdown.
+    ///
+    /// # Session loss
+    ///
+    /// The data is written in the next session.
+    ///
+    /// # Cancel safety
+    ///
+    /// The data is written in the background. Of several calls the last one counts. If the server refuses it
+    /// after the call has ended, the node keeps what it had, and only the log has the refusal.
+    pub async fn set_data(&self, data: impl Into<Vec<u8>>) -> Result<(), Error> {
+        self.presence.set_data(data).await
+    }
+}
+
+impl<K> Registration<K> {
     /// The path of the node, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
@@ -117,7 +148,8 @@ impl Registration {
     }
 
     /// Waits until the node exists and is ours, without a limit of time, and returns the id of the
-    /// transaction that created it. The wait continues through conflicts and sessions.
+    /// transaction that created it: a view has the node after
+    /// [`await_until`](crate::view::View::await_until) that. The wait continues through conflicts and sessions.
     ///
     /// # Errors
     ///
@@ -146,29 +178,6 @@ impl Registration {
         self.presence.registered_timeout(timeout).await
     }
 
-    /// Gives the node other data, now and in the sessions that follow, and waits until the node has it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`]: the server refuses the data, and the node keeps what it had. [`Error::Unknown`]
-    /// after the manager's operation timeout, for example while another process has the path, or while the
-    /// server refuses the node; the data is written as soon as possible, so do not repeat the call.
-    /// [`Error::Config`] if the data is too large.
-    /// [`PresenceError::Deleted`](lockkeeper_core::PresenceError::Deleted) by [`Error::recipe`], and
-    /// [`Error::Closed`] after a shutdown.
-    ///
-    /// # Session loss
-    ///
-    /// The data is written in the next session.
-    ///
-    /// # Cancel safety
-    ///
-    /// The data is written in the background. Of several calls the last one counts. If the server refuses it
-    /// after the call has ended, the node keeps what it had, and only the log has the refusal.
-    pub async fn set_data(&self, data: impl Into<Vec<u8>>) -> Result<(), Error> {
-        self.presence.set_data(data).await
-    }
-
     /// Deletes the node, and waits until the server has confirmed this. No error if there is no node.
     ///
     /// # Errors
@@ -190,7 +199,7 @@ impl Registration {
     }
 }
 
-impl Debug for Registration {
+impl<K> Debug for Registration<K> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         self.presence.fmt(formatter)
     }
