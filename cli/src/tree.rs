@@ -96,8 +96,7 @@ fn lock_row(lock: &Inspection) -> [String; 4] {
 }
 
 fn group_row(group: &SurveyGroup) -> [String; 4] {
-    let names: Vec<&str> =
-        group.members().iter().take(3).map(lockkeeper::inspect::SurveyMember::name).collect();
+    let names: Vec<&str> = group.members().iter().take(3).map(lockkeeper::inspect::NodeInfo::name).collect();
     let dots = if group.members().len() > names.len() { ", …" } else { "" };
     let names = format!("{}{dots}", names.join(", "));
     ["group".to_owned(), printable(&names), String::new(), format!("{} members", group.members().len())]

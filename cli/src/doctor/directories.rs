@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lockkeeper::ConnectionManager;
-use lockkeeper::inspect::{ContenderInfo, Role, Survey, SurveyGroup, SurveyMember};
+use lockkeeper::inspect::{ContenderInfo, NodeInfo, Role, Survey, SurveyGroup};
 use lockkeeper::znodes::Stat;
 
 use super::DoctorOptions;
@@ -60,7 +60,7 @@ fn judge_node(contender: &ContenderInfo) -> Option<Finding> {
 }
 
 fn judge_group(group: &SurveyGroup) -> Option<Finding> {
-    let unowned: Vec<&str> = group.unowned().iter().take(3).map(SurveyMember::name).collect();
+    let unowned: Vec<&str> = group.unowned().iter().take(3).map(NodeInfo::name).collect();
     let more = if group.unowned().len() > unowned.len() { ", …" } else { "" };
     let names = printable(&unowned.join(", "));
     (!unowned.is_empty()).then(|| {

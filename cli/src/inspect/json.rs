@@ -83,7 +83,7 @@ pub(crate) fn line(path: &ZnodePath, lock: Option<&Inspection>, clients: Option<
 }
 
 pub(crate) fn group_line(group: &SurveyGroup) -> String {
-    let member = |of: &'_ lockkeeper::inspect::SurveyMember| format!("{:#x}", of.session());
+    let member = |of: &'_ lockkeeper::inspect::NodeInfo| format!("{:#x}", of.session());
     let members = group.members().iter().map(|of| Member { name: of.name(), session: member(of) });
     let path = group.path().as_str();
     to_text(&GroupLine { schema: SCHEMA, path, recipe: "group", members: members.collect() })

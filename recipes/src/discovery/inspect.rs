@@ -1,16 +1,12 @@
 use std::fmt::{self, Display, Formatter};
 
-use futures::future::join_all;
-use lockkeeper_core::{Error, Stat, WholePath, ZnodePath};
+use lockkeeper_core::{Error, WholePath};
 use serde::de::DeserializeOwned;
 
 use super::Discovery;
 use super::instance::{Instance, NoPayload};
 use super::service::check_owner;
-use crate::inspection::{age_of, age_text};
-
-/// How many requests of an inspection are in flight.
-const BATCH: usize = 64;
+use crate::inspection::{NodeInfo, age_text, read_children};
 
 /// The services below a path and their instances at one time: a snapshot for people and tools, which may be
 /// stale when it is read.
@@ -32,8 +28,7 @@ pub struct ServiceInspection<P = NoPayload> {
 /// A node of a [`ServiceInspection`].
 #[derive(Clone, Debug)]
 pub struct InstanceInspection<P = NoPayload> {
-    node: String,
-    stat: Stat,
+    node: NodeInfo,
     instance: Result<Instance<P>, String>,
 }
 
@@ -50,32 +45,18 @@ impl<P: DeserializeOwned> Discovery<P> {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<DiscoveryInspection<P>, Error> {
-        let znodes = self.manager.znodes();
+        let instance = |node: NodeInfo| {
+            let instance = Instance::from_json(node.data().unwrap_or_default())
+                .and_then(|instance| check_owner(&instance, node.stat()).map(|()| instance))
+                .map_err(|error| error.to_string());
+            InstanceInspection { node, instance }
+        };
         let mut services = Vec::new();
         for name in self.services().await? {
-            let path = self.path.child(&name)?;
-            let mut nodes = znodes.children(&path).await?.unwrap_or_default();
-            nodes.sort_unstable();
-            let mut instances = Vec::new();
-            for batch in nodes.chunks(BATCH) {
-                for read in join_all(batch.iter().map(|node| self.read(&path, node))).await {
-                    instances.extend(read?);
-                }
-            }
-            services.push(ServiceInspection { name, instances });
+            let nodes = read_children(&self.manager, &self.path.child(&name)?).await?;
+            services.push(ServiceInspection { name, instances: nodes.into_iter().map(instance).collect() });
         }
         Ok(DiscoveryInspection { path: self.manager.whole_path(&self.path), services })
-    }
-
-    /// `None` for a node that has gone meanwhile.
-    async fn read(&self, service: &ZnodePath, node: &str) -> Result<Option<InstanceInspection<P>>, Error> {
-        let read = self.manager.znodes().read(service.child(node)?).await?;
-        Ok(read.map(|(data, stat)| {
-            let instance = Instance::from_json(&data)
-                .and_then(|instance| check_owner(&instance, &stat).map(|()| instance))
-                .map_err(|error| error.to_string());
-            InstanceInspection { node: node.to_owned(), stat, instance }
-        }))
     }
 }
 
@@ -102,17 +83,10 @@ impl<P> ServiceInspection<P> {
 }
 
 impl<P> InstanceInspection<P> {
-    /// The name of the node.
+    /// The node. Its session is that of the instance, and 0 for a persistent one.
     #[must_use]
-    pub fn node(&self) -> &str {
+    pub fn node(&self) -> &NodeInfo {
         &self.node
-    }
-
-    /// The stat of the node. Its `ephemeral_owner` is the session of the instance, and 0 for a persistent
-    /// one.
-    #[must_use]
-    pub fn stat(&self) -> &Stat {
-        &self.stat
     }
 
     /// The instance.
@@ -140,7 +114,7 @@ impl<P> Display for DiscoveryInspection<P> {
 
 impl<P> Display for InstanceInspection<P> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}  ", self.node.escape_debug())?;
+        write!(formatter, "{}  ", self.node.name().escape_debug())?;
         match &self.instance {
             Ok(instance) => {
                 let address = instance.address().unwrap_or("-").escape_debug();
@@ -150,7 +124,7 @@ impl<P> Display for InstanceInspection<P> {
             }
             Err(error) => write!(formatter, "no instance: {}", error.escape_debug())?,
         }
-        let (session, age) = (self.stat.ephemeral_owner, age_text(age_of(&self.stat)));
+        let (session, age) = (self.node.session(), age_text(self.node.age()));
         write!(formatter, "  session {session:#x}  ~{age}")
     }
 }

@@ -1,15 +1,10 @@
 use std::fmt::{self, Display, Formatter};
-use std::time::Duration;
 
-use futures::future::join_all;
-use lockkeeper_core::{Error, Stat, WholePath};
+use lockkeeper_core::{Error, WholePath};
 
 use super::Group;
 use super::member::{Member, MemberLayout};
-use crate::inspection::{age_of, age_text};
-
-/// How many requests of an inspection are in flight.
-const BATCH: usize = 64;
+use crate::inspection::{NodeInfo, age_text, read_children};
 
 /// The members of a [`Group`] at one time: a snapshot for people and tools, which may be stale when it is
 /// read.
@@ -26,8 +21,7 @@ pub struct GroupInspection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberInspection {
     member: Member,
-    payload: Vec<u8>,
-    stat: Stat,
+    node: NodeInfo,
 }
 
 impl Group {
@@ -43,25 +37,13 @@ impl Group {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<GroupInspection, Error> {
-        let mut names = self.manager.znodes().children(&self.path).await?.unwrap_or_default();
-        names.sort_unstable();
-        let mut members: Vec<MemberInspection> = Vec::with_capacity(names.len());
-        for batch in names.chunks(BATCH) {
-            for read in join_all(batch.iter().map(|name| self.read(name))).await {
-                members.extend(read?);
-            }
-        }
-        let (members, unowned) = members.into_iter().partition(|member| member.session() != 0);
+        let member = |node: NodeInfo| {
+            let member = Member::decode(node.name(), node.data().unwrap_or_default()).ok()?;
+            Some(MemberInspection { member, node })
+        };
+        let nodes = read_children(&self.manager, &self.path).await?.into_iter();
+        let (members, unowned) = nodes.filter_map(member).partition(|member| member.node.session() != 0);
         Ok(GroupInspection { path: self.manager.whole_path(&self.path), members, unowned })
-    }
-
-    /// `None` for a member that has left meanwhile.
-    async fn read(&self, name: &str) -> Result<Option<MemberInspection>, Error> {
-        let read = self.manager.znodes().read(self.path.child(name)?).await?;
-        Ok(read.and_then(|(payload, stat)| {
-            let member = Member::decode(name, &payload).ok()?;
-            Some(MemberInspection { member, payload, stat })
-        }))
     }
 }
 
@@ -92,28 +74,10 @@ impl MemberInspection {
         self.member.layout()
     }
 
-    /// The data of the node.
+    /// The node of the member. Its data is the payload.
     #[must_use]
-    pub fn payload(&self) -> &[u8] {
-        &self.payload
-    }
-
-    /// The session of the member, which owns the node; 0 for a node that is not ephemeral.
-    #[must_use]
-    pub fn session(&self) -> i64 {
-        self.stat.ephemeral_owner
-    }
-
-    /// The time since the node was created, by the clock of this machine.
-    #[must_use]
-    pub fn age(&self) -> Duration {
-        age_of(&self.stat)
-    }
-
-    /// The stat of the node.
-    #[must_use]
-    pub fn stat(&self) -> &Stat {
-        &self.stat
+    pub fn node(&self) -> &NodeInfo {
+        &self.node
     }
 }
 
@@ -127,7 +91,8 @@ impl Display for GroupInspection {
 
 impl Display for MemberInspection {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let (id, bytes, age) = (self.id().escape_debug(), self.payload.len(), age_text(self.age()));
-        write!(formatter, "{id}  {bytes} bytes  session {:#x}  ~{age}", self.session())
+        let (id, bytes) = (self.id().escape_debug(), self.node.data().unwrap_or_default().len());
+        let (session, age) = (self.node.session(), age_text(self.node.age()));
+        write!(formatter, "{id}  {bytes} bytes  session {session:#x}  ~{age}")
     }
 }

@@ -1,9 +1,9 @@
 //! The table of an inspection, for a terminal.
 
 use std::fmt::{self, Display, Formatter};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use lockkeeper_core::{AgeClock, ContenderInfo, Identity, Kind, Role, Stat};
+use lockkeeper_core::{AgeClock, ContenderInfo, Identity, Kind, Role};
 
 use super::Inspection;
 
@@ -126,12 +126,6 @@ fn shortened(text: &str) -> String {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
-}
-
-/// The time since a node was created, by the clock of this machine.
-pub(crate) fn age_of(stat: &Stat) -> Duration {
-    let created = Duration::from_millis(u64::try_from(stat.ctime).unwrap_or_default());
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().saturating_sub(created)
 }
 
 /// Prints the two greatest units of an age.

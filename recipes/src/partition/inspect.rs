@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use futures::future::join_all;
 use lockkeeper_core::{ContenderInfo, Error, Role, WholePath};
 
 use super::{BATCH, Partition};
+use crate::inspection::{NodeInfo, read_children};
 
 /// The members and the items of a [`Partition`] at one time: a snapshot for people and tools, which may be
 /// stale when it is read.
@@ -55,22 +55,10 @@ impl Partition {
 
     /// The names of the ephemeral nodes of the group, and of the persistent ones.
     async fn members_and_unowned(&self) -> Result<(Vec<String>, Vec<String>), Error> {
-        let (znodes, group) = (self.manager.znodes(), self.group()?);
-        let mut names = znodes.children(group.path()).await?.unwrap_or_default();
-        names.sort_unstable();
-        let (mut members, mut unowned) = (Vec::with_capacity(names.len()), Vec::new());
-        for batch in names.chunks(BATCH) {
-            let paths = batch.iter().map(|name| group.path().child(name)).collect::<Result<Vec<_>, _>>()?;
-            let read = join_all(paths.iter().map(|path| znodes.read(path))).await;
-            for (name, read) in batch.iter().zip(read) {
-                match read? {
-                    Some((_, stat)) if stat.ephemeral_owner == 0 => unowned.push(name.clone()),
-                    Some(_) => members.push(name.clone()),
-                    None => {}
-                }
-            }
-        }
-        Ok((members, unowned))
+        let nodes = read_children(&self.manager, self.group()?.path()).await?;
+        let (members, unowned): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| node.session() != 0);
+        let names = |nodes: Vec<NodeInfo>| nodes.into_iter().map(|node| node.name).collect();
+        Ok((names(members), names(unowned)))
     }
 }
 

@@ -3,10 +3,10 @@
 mod layout;
 mod search;
 
-use lockkeeper_core::{ConnectionManager, Error, IntoPath, Stat, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Error, IntoPath, ZnodePath};
 
 pub(crate) use self::search::{inspect_each, inspect_path};
-use crate::inspection::Inspection;
+use crate::inspection::{Inspection, NodeInfo};
 
 /// The greatest number of nodes that a survey reads, unless another one is set.
 const NODES_MAX: usize = 10_000;
@@ -49,15 +49,8 @@ pub struct Survey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurveyGroup {
     path: ZnodePath,
-    members: Vec<SurveyMember>,
-    unowned: Vec<SurveyMember>,
-}
-
-/// A node of a [`SurveyGroup`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SurveyMember {
-    name: String,
-    stat: Stat,
+    members: Vec<NodeInfo>,
+    unowned: Vec<NodeInfo>,
 }
 
 impl Survey {
@@ -143,34 +136,14 @@ impl SurveyGroup {
 
     /// The members, the oldest first.
     #[must_use]
-    pub fn members(&self) -> &[SurveyMember] {
+    pub fn members(&self) -> &[NodeInfo] {
         &self.members
     }
 
     /// The persistent nodes without children beside the members. In a group, a partition or a barrier such a
     /// node is no member, and no crash removes it; elsewhere it may belong to the application.
     #[must_use]
-    pub fn unowned(&self) -> &[SurveyMember] {
+    pub fn unowned(&self) -> &[NodeInfo] {
         &self.unowned
-    }
-}
-
-impl SurveyMember {
-    /// The name of the node.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The session that owns the node; 0 for a persistent one.
-    #[must_use]
-    pub fn session(&self) -> i64 {
-        self.stat.ephemeral_owner
-    }
-
-    /// The node's complete stat.
-    #[must_use]
-    pub fn stat(&self) -> &Stat {
-        &self.stat
     }
 }

@@ -149,11 +149,17 @@ async fn an_inspection_shows_each_member_with_its_payload_and_its_session() {
     server_fixture.rival.znodes().create(name, "kazoo", CreateMode::Ephemeral).await.unwrap();
     let inspection = group.inspect().await.unwrap();
     let [party, ours] = inspection.members() else { panic!("{inspection}") };
-    assert_eq!((party.id(), party.layout(), party.payload()), ("kazoo", MemberLayout::Party, &b"kazoo"[..]));
-    assert_eq!((ours.id(), ours.layout(), ours.payload()), ("web-1", MemberLayout::Named, &b"10.0.0.7"[..]));
-    assert_eq!(ours.session(), session);
-    assert_ne!(party.session(), session);
-    assert!(ours.age() < Timing::event(), "{:?}", ours.age());
+    assert_eq!(
+        (party.id(), party.layout(), party.node().data()),
+        ("kazoo", MemberLayout::Party, Some(&b"kazoo"[..]))
+    );
+    assert_eq!(
+        (ours.id(), ours.layout(), ours.node().data()),
+        ("web-1", MemberLayout::Named, Some(&b"10.0.0.7"[..]))
+    );
+    assert_eq!(ours.node().session(), session);
+    assert_ne!(party.node().session(), session);
+    assert!(ours.node().age() < Timing::event(), "{:?}", ours.node().age());
     let text = inspection.to_string();
     assert!(text.starts_with(&format!("group {GROUP}: 2 members\n  kazoo  5 bytes  session 0x")), "{text}");
 }
