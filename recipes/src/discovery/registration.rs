@@ -9,9 +9,8 @@ use crate::registration::Registration;
 /// An instance of a service, registered: a [`Registration`](crate::Registration) whose data is the
 /// [`Instance`]. It outlives sessions. A drop ends it in the background.
 ///
-/// A client may still choose the instance until it learns of the delete. So
-/// [drain](Registration::set_state) it before its [release](Registration::release), and continue to answer for a
-/// while.
+/// A client may still choose the instance until it learns of the delete. So [drain](Registration::set_state)
+/// it before its [release](Registration::release), and continue to answer for a while.
 pub type InstanceRegistration<P = NoPayload> = Registration<InstanceKind<P>>;
 
 /// An instance of a service.

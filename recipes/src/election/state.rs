@@ -83,7 +83,7 @@ impl LocalCandidates {
 }
 
 /// The state of several candidates together: the one that leads counts, then the one that is nearest to it,
-/// then one whose loss its holder has not answered yet, then how the last one ended.
+/// then a lost leadership whose guard still exists, then how the last one ended.
 fn combined(
     candidates: impl Iterator<Item = CandidateState>,
     ended: &CandidateState,

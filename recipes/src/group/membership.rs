@@ -30,8 +30,8 @@ impl Membership {
         self.presence.set_data(payload).await
     }
 
-    /// Leaves the group, and waits until the server has confirmed this: [`release`](Self::release) by the word
-    /// of groups.
+    /// Leaves the group, and waits until the server has confirmed this. The same as
+    /// [`release`](Self::release).
     ///
     /// # Errors
     ///

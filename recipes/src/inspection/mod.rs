@@ -25,12 +25,12 @@ pub(crate) const PERMITS: &str = "permits out";
 ///
 /// `{}` prints the first rows of a table for a terminal, and `{:#}` all rows.
 ///
-/// * A **place** is the position among the waiters, from 1.
-/// * An **age** counts from the creation of the node, so the age of a holder includes its wait. It uses the
+/// * **POSITION** is that among the waiters, from 1.
+/// * **AGE** counts from the creation of the node, so the age of a holder includes its wait. It uses the
 ///   servers' clock, known from the last answer to a write of this session, and is never more than the true
 ///   age. If this session has written nothing, it uses this machine's time of day, and is marked `~`; its
 ///   error is the difference of the two clocks.
-/// * **Who** is the data of the node, escaped and shortened. Any client can write any data there.
+/// * **HOLDER** is the data of the node, escaped and shortened. Any client can write any data there.
 ///
 /// # Examples
 ///

@@ -17,8 +17,8 @@ pub(crate) trait AtHead: Sync {
     /// The queue to wait in until `deadline`.
     fn queue(&self, deadline: Deadline) -> LockQueue;
 
-    /// Takes what the request asks for, under the hold of the queue in `slot`. The hold is left in the slot if
-    /// it is still good for another call.
+    /// Takes what the request asks for, under the hold of the queue in `slot`. If the hold is still good for
+    /// another call, it stays in the slot.
     fn decide(
         &self,
         slot: &mut Option<Hold>,

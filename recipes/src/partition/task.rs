@@ -1,4 +1,4 @@
-//! The task of a member: does what the engine wants, and tells the handle what is true.
+//! The task of a member: sends the engine's requests, and publishes its state.
 
 use std::collections::HashMap;
 use std::sync::Arc;

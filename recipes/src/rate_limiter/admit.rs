@@ -39,8 +39,8 @@ impl AtHead for StartRequest<'_> {
         self.limiter.queue()
     }
 
-    /// Waits until there is room, records the starts and leaves the queue, by one transaction. A start that is
-    /// recorded after the call has ended counts, and admits no caller.
+    /// Waits until there is room, records the starts and leaves the queue, by one transaction. A start that
+    /// is recorded after the call has ended counts, and admits no caller.
     async fn decide(&self, slot: &mut Option<Hold>, limit: HeadLimit) -> Result<Admission, NotTaken> {
         let hold = slot.take().ok_or(NotTaken::Restart)?;
         self.limiter.record(hold, self.asked, limit).await

@@ -149,7 +149,8 @@ impl<K> Registration<K> {
 
     /// Waits until the node exists and is ours, without a limit of time, and returns the id of the
     /// transaction that created it: a view has the node after
-    /// [`await_until`](crate::view::View::await_until) that. The wait continues through conflicts and sessions.
+    /// [`await_until`](crate::view::View::await_until) that. The wait continues through conflicts and
+    /// sessions.
     ///
     /// # Errors
     ///

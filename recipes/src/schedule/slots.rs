@@ -83,8 +83,8 @@ const SLEEP_WHOLE: Duration = Duration::from_secs(10);
 
 /// How long to sleep before the next look at the servers' clock, if the slot begins in `millis`.
 ///
-/// A long wait is slept in parts, each nine tenths of the rest. So what the local clock errs over a day does
-/// not make the slot late: only its error over the last part does.
+/// A long wait is slept in parts, each nine tenths of the rest. So the error of the local clock counts only
+/// for the last part of the sleep.
 pub(super) fn sleep_for(millis: u64) -> Duration {
     let whole = Duration::from_millis(millis);
     match whole <= SLEEP_WHOLE {

@@ -8,14 +8,15 @@ use super::super::hand_off_policy::HandOffPolicy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum KnownContenders {
     /// The task does not watch yet.
-    NotAsked,
+    Unwatched,
     /// The watch has no answer yet: there may be contenders.
-    Unknown(HandOffBudget),
-    None,
+    Pending(HandOffBudget),
+    /// There is no other contender.
+    Alone,
     /// There are other contenders.
-    Some(HandOffBudget),
+    Contended(HandOffBudget),
     /// The watching task has ended.
-    Blind,
+    WatchEnded,
 }
 
 /// The hand-offs that are left to this process, once other contenders wait or may wait.
@@ -41,9 +42,9 @@ impl HandOffBudget {
 impl KnownContenders {
     /// A second guard needs the node. Returns true if the watch has to start.
     pub(super) fn ask(&mut self, policy: HandOffPolicy, now: Duration) -> bool {
-        let is_first = *self == Self::NotAsked;
+        let is_first = *self == Self::Unwatched;
         if is_first {
-            *self = Self::Unknown(HandOffBudget::new(policy, now));
+            *self = Self::Pending(HandOffBudget::new(policy, now));
         }
         is_first
     }
@@ -51,21 +52,21 @@ impl KnownContenders {
     /// Takes one hand-off. Returns false if none is left.
     pub(super) fn take_handoff(&mut self, now: Duration) -> bool {
         match self {
-            Self::None => true,
-            Self::NotAsked | Self::Blind => false,
-            Self::Unknown(budget) | Self::Some(budget) => budget.take(now),
+            Self::Alone => true,
+            Self::Unwatched | Self::WatchEnded => false,
+            Self::Pending(budget) | Self::Contended(budget) => budget.take(now),
         }
     }
 
     /// Whether the node may be idle: no other contender is known.
     pub(super) fn may_idle(self) -> bool {
-        matches!(self, Self::None | Self::Unknown(_))
+        matches!(self, Self::Alone | Self::Pending(_))
     }
 
     pub(super) fn set_alone(&mut self, is_alone: bool, policy: HandOffPolicy, now: Duration) {
         *self = match *self {
-            Self::Unknown(_) if is_alone => Self::None,
-            Self::None if !is_alone => Self::Unknown(HandOffBudget::new(policy, now)),
+            Self::Pending(_) if is_alone => Self::Alone,
+            Self::Alone if !is_alone => Self::Pending(HandOffBudget::new(policy, now)),
             other => other,
         };
     }
@@ -73,9 +74,9 @@ impl KnownContenders {
     pub(super) fn mark_contended(&mut self, policy: HandOffPolicy, now: Duration) {
         *self = match *self {
             // The hand-offs of which it was not known whether another contender waited count.
-            Self::Unknown(budget) | Self::Some(budget) => Self::Some(budget),
-            Self::NotAsked | Self::None => Self::Some(HandOffBudget::new(policy, now)),
-            Self::Blind => Self::Blind,
+            Self::Pending(budget) | Self::Contended(budget) => Self::Contended(budget),
+            Self::Unwatched | Self::Alone => Self::Contended(HandOffBudget::new(policy, now)),
+            Self::WatchEnded => Self::WatchEnded,
         };
     }
 }
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn hand_offs_before_another_contender_is_seen_count() {
         let policy = HandOffPolicy::default().max_handoffs(2).max_time(Duration::from_secs(3600));
-        let (mut contenders, now) = (KnownContenders::NotAsked, Duration::ZERO);
+        let (mut contenders, now) = (KnownContenders::Unwatched, Duration::ZERO);
         assert!(contenders.ask(policy, now));
         assert!(contenders.take_handoff(now), "another contender may wait already");
         contenders.mark_contended(policy, now);
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn hand_offs_end_with_the_time_of_the_policy() {
         let policy = HandOffPolicy::default().max_time(Duration::from_secs(3));
-        let mut contenders = KnownContenders::NotAsked;
+        let mut contenders = KnownContenders::Unwatched;
         contenders.ask(policy, Duration::from_secs(10));
         assert!(contenders.take_handoff(Duration::from_millis(12_999)));
         assert!(!contenders.take_handoff(Duration::from_secs(13)));
@@ -115,7 +116,7 @@ mod tests {
             contenders.take_handoff(now);
             !contenders.take_handoff(now)
         };
-        let mut contenders = KnownContenders::NotAsked;
+        let mut contenders = KnownContenders::Unwatched;
         contenders.ask(policy, now);
         contenders.set_alone(false, policy, now);
         assert!(is_limited(contenders), "no answer yet");

@@ -107,7 +107,7 @@ impl<N, W> SharingState<N, W> {
     /// The task with the slot has been granted a node. Returns the number of the tenure.
     pub(super) fn begin_tenure(&mut self) -> u64 {
         self.tenures += 1;
-        self.tenure = Some(Tenure { number: self.tenures, contenders: KnownContenders::NotAsked });
+        self.tenure = Some(Tenure { number: self.tenures, contenders: KnownContenders::Unwatched });
         self.tenures
     }
 
@@ -188,7 +188,7 @@ impl<N, W> SharingState<N, W> {
     /// The contenders are not watched any more.
     pub(super) fn mark_blind(&mut self, tenure: u64) -> Vec<SharingEffect<N, W>> {
         let Some(contenders) = self.contenders_of(tenure) else { return Vec::new() };
-        *contenders = KnownContenders::Blind;
+        *contenders = KnownContenders::WatchEnded;
         self.end_idle()
     }
 
