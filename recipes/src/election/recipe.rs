@@ -5,17 +5,13 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 
 use super::Election;
 use crate::inspection::Inspection;
-use crate::lock::any_engine::any_engine;
-use crate::lock::{Lock, LockGuard, MemberGuard, Recipe, Sealed};
+use crate::lock::any_engine::single_lock;
+use crate::lock::{LockGuard, Recipe};
 
-/// An acquire is a campaign. An election is no member of a [`MultiLock`](crate::MultiLock).
-impl Lock for Election {
-    fn as_recipe(&self) -> Sealed<'_> {
-        Sealed(self)
-    }
-}
-
-any_engine!(Election);
+single_lock!(
+    /// An acquire is a campaign. An election is no member of a [`MultiLock`](crate::MultiLock).
+    Election
+);
 
 impl Recipe for Election {
     fn path(&self) -> &ZnodePath {
@@ -33,12 +29,12 @@ impl Recipe for Election {
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
         Box::pin(async move {
             let leadership = self.campaign_until(deadline).await?;
-            Ok(LockGuard::of_one(MemberGuard::new(self.path(), leadership)))
+            Ok(LockGuard::of_one(self.path(), leadership))
         })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let member = |leadership| LockGuard::of_one(MemberGuard::new(self.path(), leadership));
+        let member = |leadership| LockGuard::of_one(self.path(), leadership);
         Box::pin(async move { Ok(self.try_campaign().await?.map(member)) })
     }
 

@@ -1,4 +1,4 @@
-//! These locks as locks of any engine.
+//! Implements `lockkeeper_lock::Lock` for the recipes.
 
 use std::sync::Arc;
 
@@ -60,9 +60,16 @@ pub(crate) fn try_acquire(
     })
 }
 
-/// Makes recipes locks of any engine.
-macro_rules! any_engine {
-    ($($kind:ty),*) => {$(
+/// Makes a recipe a [`Lock`](super::Lock), and a lock of any engine.
+macro_rules! single_lock {
+    ($(#[$doc:meta])* $kind:ty) => {
+        $(#[$doc])*
+        impl $crate::lock::Lock for $kind {
+            fn as_recipe(&self) -> $crate::lock::Sealed<'_> {
+                $crate::lock::Sealed(self)
+            }
+        }
+
         impl lockkeeper_lock::Lock for $kind {
             fn name(&self) -> &str {
                 $crate::lock::Recipe::path(self).as_str()
@@ -87,7 +94,7 @@ macro_rules! any_engine {
                 $crate::lock::any_engine::try_acquire($crate::lock::Recipe::shared(self))
             }
         }
-    )*};
+    };
 }
 
-pub(crate) use any_engine;
+pub(crate) use single_lock;

@@ -2,7 +2,7 @@ use std::fmt::{self, Display, Formatter};
 
 use lockkeeper_core::{Error, FencingToken, Hold, ReleaseError, ZnodePath};
 
-use super::guard::{Guard, HoldSet, MemberGuard};
+use super::guard::{Guard, HoldSet, MemberGuard, SingleHold};
 
 /// A held [`Lock`](super::Lock), or several held together.
 ///
@@ -27,8 +27,8 @@ impl HoldSet for Members {
 }
 
 impl LockGuard {
-    pub(crate) fn of_one(first: MemberGuard) -> Self {
-        Self::of(Members { first, others: Vec::new() })
+    pub(crate) fn of_one<H: SingleHold + Send + Sync + 'static>(path: &ZnodePath, guard: Guard<H>) -> Self {
+        Self::of(Members { first: MemberGuard::new(path, guard), others: Vec::new() })
     }
 
     /// `None` if there are no guards.

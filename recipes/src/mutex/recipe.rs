@@ -5,18 +5,12 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Znode
 
 use super::{Mutex, MutexLayout};
 use crate::inspection::Inspection;
-use crate::lock::any_engine::any_engine;
-use crate::lock::{BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
+use crate::lock::any_engine::single_lock;
+use crate::lock::{BatchEntry, Entered, LockGuard, LockRequest, MemberGuard, Recipe};
 use crate::owner::Owner;
 use crate::semaphore::Lease;
 
-impl Lock for Mutex {
-    fn as_recipe(&self) -> Sealed<'_> {
-        Sealed(self)
-    }
-}
-
-any_engine!(Mutex);
+single_lock!(Mutex);
 
 impl Recipe for Mutex {
     fn path(&self) -> &ZnodePath {
@@ -35,13 +29,11 @@ impl Recipe for Mutex {
     }
 
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        Box::pin(
-            async move { Ok(LockGuard::of_one(MemberGuard::new(self.path(), self.lock(deadline).await?))) },
-        )
+        Box::pin(async move { Ok(LockGuard::of_one(self.path(), self.lock(deadline).await?)) })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let member = |guard| LockGuard::of_one(MemberGuard::new(self.path(), guard));
+        let member = |guard| LockGuard::of_one(self.path(), guard);
         Box::pin(async move { Ok(self.try_lock().await?.map(member)) })
     }
 

@@ -5,17 +5,11 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 
 use super::ReentrantMutex;
 use crate::inspection::Inspection;
-use crate::lock::any_engine::any_engine;
-use crate::lock::{BatchEntry, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
+use crate::lock::any_engine::single_lock;
+use crate::lock::{BatchEntry, LockGuard, LockRequest, Recipe};
 use crate::owner::{Owner, Side};
 
-impl Lock for ReentrantMutex {
-    fn as_recipe(&self) -> Sealed<'_> {
-        Sealed(self)
-    }
-}
-
-any_engine!(ReentrantMutex);
+single_lock!(ReentrantMutex);
 
 impl Recipe for ReentrantMutex {
     fn path(&self) -> &ZnodePath {
@@ -33,12 +27,12 @@ impl Recipe for ReentrantMutex {
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
         Box::pin(async move {
             let guard = self.lock(&self.resolve_owner()?, deadline).await?;
-            Ok(LockGuard::of_one(MemberGuard::new(self.path(), guard)))
+            Ok(LockGuard::of_one(self.path(), guard))
         })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let member = |guard| LockGuard::of_one(MemberGuard::new(self.path(), guard));
+        let member = |guard| LockGuard::of_one(self.path(), guard);
         Box::pin(async move { Ok(self.try_lock(&self.resolve_owner()?).await?.map(member)) })
     }
 

@@ -6,11 +6,11 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 use super::guard::WriteGuard;
 use super::lock::RwLock;
 use crate::inspection::Inspection;
-use crate::lock::any_engine::any_engine;
-use crate::lock::{BatchEntry, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
+use crate::lock::any_engine::single_lock;
+use crate::lock::{BatchEntry, LockGuard, LockRequest, Recipe};
 use crate::owner::{HoldShare, Owner, Side};
 
-/// One side of an [`RwLock`], as a [`Lock`]: made by [`RwLock::reader`] and [`RwLock::writer`].
+/// One side of an [`RwLock`], as a [`Lock`](crate::Lock): made by [`RwLock::reader`] and [`RwLock::writer`].
 #[derive(Clone, Debug)]
 pub struct RwLockSide {
     lock: RwLock,
@@ -18,13 +18,13 @@ pub struct RwLockSide {
 }
 
 impl RwLock {
-    /// The reading side, as a [`Lock`].
+    /// The reading side, as a [`Lock`](crate::Lock).
     #[must_use]
     pub fn reader(&self) -> RwLockSide {
         RwLockSide { lock: self.clone(), side: Side::Read }
     }
 
-    /// The writing side, as a [`Lock`].
+    /// The writing side, as a [`Lock`](crate::Lock).
     #[must_use]
     pub fn writer(&self) -> RwLockSide {
         RwLockSide { lock: self.clone(), side: Side::Write }
@@ -33,17 +33,11 @@ impl RwLock {
 
 impl RwLockSide {
     fn guard(&self, share: HoldShare) -> LockGuard {
-        LockGuard::of_one(MemberGuard::new(self.lock.path(), WriteGuard::sharing(share)))
+        LockGuard::of_one(self.lock.path(), WriteGuard::sharing(share))
     }
 }
 
-impl Lock for RwLockSide {
-    fn as_recipe(&self) -> Sealed<'_> {
-        Sealed(self)
-    }
-}
-
-any_engine!(RwLockSide);
+single_lock!(RwLockSide);
 
 impl Recipe for RwLockSide {
     fn path(&self) -> &ZnodePath {

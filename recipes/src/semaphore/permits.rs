@@ -5,11 +5,11 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Znode
 
 use super::Semaphore;
 use crate::inspection::Inspection;
-use crate::lock::any_engine::any_engine;
-use crate::lock::{BatchEntry, Entered, Lock, LockGuard, LockRequest, MemberGuard, Recipe, Sealed};
+use crate::lock::any_engine::single_lock;
+use crate::lock::{BatchEntry, Entered, LockGuard, LockRequest, MemberGuard, Recipe};
 use crate::owner::Owner;
 
-/// A number of permits of a [`Semaphore`] as one [`Lock`], such as a member of a
+/// A number of permits of a [`Semaphore`] as one [`Lock`](crate::Lock), such as a member of a
 /// [`MultiLock`](crate::MultiLock).
 ///
 /// Made by [`Semaphore::permits`]. If one multi-lock names a semaphore twice, the permits add up.
@@ -44,13 +44,7 @@ impl Permits {
     }
 }
 
-impl Lock for Permits {
-    fn as_recipe(&self) -> Sealed<'_> {
-        Sealed(self)
-    }
-}
-
-any_engine!(Permits);
+single_lock!(Permits);
 
 impl Recipe for Permits {
     fn path(&self) -> &ZnodePath {
@@ -72,14 +66,14 @@ impl Recipe for Permits {
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
         Box::pin(async move {
             let lease = self.semaphore.acquire_by(self.count, deadline).await?;
-            Ok(LockGuard::of_one(MemberGuard::new(self.semaphore.path(), lease)))
+            Ok(LockGuard::of_one(self.semaphore.path(), lease))
         })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
         Box::pin(async move {
             let lease = self.semaphore.try_acquire_many(self.count).await?;
-            Ok(lease.map(|lease| LockGuard::of_one(MemberGuard::new(self.semaphore.path(), lease))))
+            Ok(lease.map(|lease| LockGuard::of_one(self.semaphore.path(), lease)))
         })
     }
 
