@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::blocking::{Blocking, ConnectionManager, ReentrantMutex};
-use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{Counter, Error, ZnodePath};
 use lockkeeper_examples::fixture::{
     Common, Connection, Failure, GRACE, InterruptFlag, Server, Verdict, block_on, sweep,
@@ -95,12 +95,12 @@ impl Stock {
         match &guard {
             // Committed only if the lock is still ours, however long we were away.
             Some(guard) => {
-                let written = guard.txn().set(self.left.clone(), fewer, ANY_VERSION).commit();
+                let written = guard.txn().set(self.left.clone(), fewer, Version::Any).commit();
                 written.map_err(Error::from)?;
             }
             None => {
                 self.manager
-                    .call(async |manager| manager.znodes().write(&self.left, fewer, ANY_VERSION).await)?;
+                    .call(async |manager| manager.znodes().write(&self.left, fewer, Version::Any).await)?;
             }
         }
         Ok(true)

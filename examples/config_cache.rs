@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::znodes::Version;
 use lockkeeper::{Error, RwLock};
 use lockkeeper_examples::fixture::{
     Common, Example, Failure, Fixture, Verdict, Worker, patiently, patiently_once, play,
@@ -87,7 +87,7 @@ impl ConfigCache {
         for part in PARTS {
             // Each is committed only if the lock is still ours.
             let value = value.as_bytes().to_vec();
-            write.txn().set(worker.path(part)?, value, ANY_VERSION).commit().await?;
+            write.txn().set(worker.path(part)?, value, Version::Any).commit().await?;
             sleep(THINK).await;
         }
         // Readers come in now. Writers do not, not even one that has been waiting.
@@ -100,7 +100,7 @@ impl ConfigCache {
     /// The same without the lock.
     async fn write_without_lock(&self, worker: &Worker, value: &str) -> Result<[Vec<u8>; 3], Error> {
         for part in PARTS {
-            worker.znodes().write(&worker.path(part)?, value.as_bytes(), ANY_VERSION).await?;
+            worker.znodes().write(&worker.path(part)?, value.as_bytes(), Version::Any).await?;
             sleep(THINK).await;
         }
         parts(worker).await

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::error::Refusal;
-use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::znodes::Version;
 use lockkeeper::{Error, IdBlocks, Mutex};
 use lockkeeper_examples::fixture::{
     Common, Engine, EngineOptions, Example, Failure, Fixture, Verdict, Worker, patiently, patiently_once,
@@ -82,7 +82,7 @@ impl IdGenerator {
         let id = number(worker.znodes().read(&next).await?.map(|(data, _)| data))?;
         sleep(THINK).await;
         // Committed only if the lock is still ours, however long we were away.
-        let written = guard.txn().set(next, (id + 1).to_string().into_bytes(), ANY_VERSION).commit().await;
+        let written = guard.txn().set(next, (id + 1).to_string().into_bytes(), Version::Any).commit().await;
         written.map_err(Error::from)?;
         // The id is ours even if the release fails: lockkeeper continues to delete the node.
         let _ = guard.release().await;
@@ -98,7 +98,7 @@ impl IdGenerator {
             let guard = lock.acquire().await?;
             let drawn = guard.run(async {
                 let read = worker.znodes().read(&next).await?;
-                let version = read.as_ref().map_or(ANY_VERSION, |(_, stat)| stat.version);
+                let version = read.as_ref().map_or(Version::Any, |(_, stat)| stat.version.into());
                 let id = number(read.map(|(data, _)| data))?;
                 sleep(THINK).await;
                 match worker.znodes().write(&next, (id + 1).to_string().as_bytes(), version).await {
@@ -142,7 +142,7 @@ impl IdGenerator {
         let next = worker.path("next")?;
         let id = number(worker.znodes().read(&next).await?.map(|(data, _)| data))?;
         sleep(THINK).await;
-        worker.znodes().write(&next, (id + 1).to_string().as_bytes(), ANY_VERSION).await?;
+        worker.znodes().write(&next, (id + 1).to_string().as_bytes(), Version::Any).await?;
         Ok(id)
     }
 }

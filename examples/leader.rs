@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
+use lockkeeper::znodes::Version;
 use lockkeeper::{BootInstant, Election, Error};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, play};
 use serde::{Deserialize, Serialize};
@@ -114,7 +115,7 @@ impl Example for Leader {
         // Each term ends with the failure that ends the process, or continues with the next campaign.
         let ended = election.lead(async |leadership| {
             let token = leadership.fencing_token().as_u64();
-            let beat = leadership.txn().set(heartbeat, token.to_string(), -1).commit().await;
+            let beat = leadership.txn().set(heartbeat, token.to_string(), Version::Any).commit().await;
             let news = match beat {
                 Ok(_) => News::Leads { token },
                 Err(error) if error.is_lost() => News::Refused,

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::error::Refusal;
-use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ChildrenView, Counter, Error};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,7 @@ impl Scoreboard {
             };
         };
         let next = data.try_into().map_or(1, i64::from_be_bytes) + 1;
-        znodes.write(&path, next.to_be_bytes(), ANY_VERSION).await?;
+        znodes.write(&path, next.to_be_bytes(), Version::Any).await?;
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use clap::{Parser, value_parser};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use lockkeeper::partition::{AssignedItem, ReleaseReason};
-use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::znodes::Version;
 use lockkeeper::{BootInstant, Error, Partition};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
@@ -175,7 +175,7 @@ async fn serve(worker: &Worker, item: AssignedItem) -> Result<(), Failure> {
     let row = worker.path(&format!("{ROWS}/{shard}"))?;
     let number = worker.number().to_string();
     let write =
-        async |text: &str| item.txn().set(&row, text, ANY_VERSION).commit().await.map_err(Error::from);
+        async |text: &str| item.txn().set(&row, text, Version::Any).commit().await.map_err(Error::from);
     let begin = async {
         let znodes = worker.znodes();
         let read = patiently(|| znodes.read(&row)).await?;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
-use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::znodes::Version;
 use lockkeeper::{ConnectionManager, Error, LockGuard, MultiLock, Mutex, ZnodePath};
 use lockkeeper_examples::fixture::{
     Common, Example, Failure, Fixture, Verdict, Worker, patiently, patiently_once, play,
@@ -98,8 +98,8 @@ impl Transfer {
         if let Some((payer, payee)) = moved(payer, payee, amount) {
             let transfer = guard
                 .txn()
-                .set(worker.path(&from)?, data(payer), ANY_VERSION)
-                .set(worker.path(&to)?, data(payee), ANY_VERSION)
+                .set(worker.path(&from)?, data(payer), Version::Any)
+                .set(worker.path(&to)?, data(payee), Version::Any)
                 .create_sequential(worker.path(&format!("{RECEIPTS}/{id}-"))?, "")
                 .once(worker.path(&format!("{DONE}/{id}"))?);
             transfer.commit().await.map_err(Error::from)?;
@@ -122,8 +122,8 @@ impl Transfer {
         worker.tell(&InTheMiddle)?;
         sleep(THINK).await;
         if let Some((payer, payee)) = moved(payer, payee, amount) {
-            worker.znodes().write(&worker.path(&from)?, data(payer), ANY_VERSION).await?;
-            worker.znodes().write(&worker.path(&to)?, data(payee), ANY_VERSION).await?;
+            worker.znodes().write(&worker.path(&from)?, data(payer), Version::Any).await?;
+            worker.znodes().write(&worker.path(&to)?, data(payee), Version::Any).await?;
         }
         Ok(())
     }

@@ -74,7 +74,7 @@ pub use self::revoker::{RevokeError, Revoker};
 pub use self::session::Epoch;
 #[cfg(feature = "metrics")]
 pub use self::telemetry::{count_missing_instance, count_owner_deadlock, count_unreadable_instance, metrics};
-pub use self::txn::{ANY_VERSION, Once, OnceTxn, Txn, TxnResult};
+pub use self::txn::{Once, OnceTxn, Txn, TxnResult};
 pub use self::view::{
     DecodeError, DecodeFailure, Difference, Exceeded, Snapshot, View, ViewBounds, ViewChange, ViewChanges,
     ViewError, ViewNode, ViewPoint, ViewScope, ViewState,
@@ -82,5 +82,6 @@ pub use self::view::{
 pub use self::wire::{CreateMode, Stat};
 pub use self::znode::name::{Kind, LABEL_BYTES_MAX, Label, LabelError, NodeName};
 pub use self::znode::path::{IntoPath, PATH_BYTES_MAX, PathError, ZnodePath};
+pub use self::znode::version::Version;
 pub use self::znode::whole_path::WholePath;
 pub use self::znodes::Znodes;

@@ -8,9 +8,9 @@ use crate::manager::ConnectionManager;
 use crate::session::{ParentLifetime, Session, Stop, make_directory, until_changed, until_child};
 use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;
-use crate::txn::version_of;
 use crate::wire::{CreateMode, Reply, Stat, WireError};
 use crate::znode::path::{IntoPath, PathError, ZnodePath};
+use crate::znode::version::Version;
 
 /// Reads and writes of other nodes than locks: the state that an application keeps in ZooKeeper.
 ///
@@ -188,8 +188,7 @@ impl Znodes {
         below.map_err(|bad: PathError| Error::bad_answer(Operation::Create, path, &bad))
     }
 
-    /// Writes a node's data if it has `version` ([`ANY_VERSION`](crate::ANY_VERSION): any). Returns the new
-    /// stat.
+    /// Writes a node's data if it has this version. Returns the new stat.
     ///
     /// # Errors
     ///
@@ -199,12 +198,12 @@ impl Znodes {
         &self,
         path: impl IntoPath,
         data: impl Into<Vec<u8>>,
-        version: i32,
+        version: impl Into<Version>,
     ) -> Result<Stat, Error> {
         let data = data.into();
         limits::check(data.len()).map_err(Error::Config)?;
         let (session, full, deadline) = self.begin(path).await?;
-        let version = version_of(version);
+        let version = version.into().on_wire();
         let mut reply = session.set_data(full.as_str(), &data, version);
         let answer = session.await_reply(&mut reply, deadline).await;
         answer.map_err(|error| Error::of_wire(Operation::Write, full.as_str(), &error, deadline))

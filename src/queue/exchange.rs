@@ -18,6 +18,7 @@ use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp};
 use crate::znode::name::{CreateId, Kind, Label, NodeName};
 use crate::znode::path::{IntoPath, ZnodePath};
+use crate::znode::version::Version;
 use crate::znode::whole_path::WholePath;
 
 /// A transaction that ends a hold and creates nodes that replace it.
@@ -185,14 +186,16 @@ impl Exchange {
     }
 
     /// Commits only if the node has this version.
-    pub fn check(self, path: impl IntoPath, version: i32) -> Self {
-        self.also(path, |path| WriteOp::Check { path, version: Some(version) })
+    pub fn check(self, path: impl IntoPath, version: impl Into<Version>) -> Self {
+        let version = version.into().on_wire();
+        self.also(path, |path| WriteOp::Check { path, version })
     }
 
     /// Writes a node's data, if the node has this version.
-    pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: i32) -> Self {
+    pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: impl Into<Version>) -> Self {
         let data = data.into();
-        self.also(path, |path| WriteOp::SetData { path, data, version: Some(version) })
+        let version = version.into().on_wire();
+        self.also(path, |path| WriteOp::SetData { path, data, version })
     }
 
     /// Deletes a node, whatever version it has.

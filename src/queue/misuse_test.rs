@@ -7,8 +7,8 @@ use crate::error::{ConfigError, Error, TxnError};
 use crate::manager::ConnectionManager;
 use crate::rendezvous::Rendezvous;
 use crate::time::deadline::Deadline;
-use crate::txn::ANY_VERSION;
 use crate::znode::name::{Label, LabelError};
+use crate::znode::version::Version;
 
 async fn connect(server: &TestServer) -> ConnectionManager {
     ConnectionManager::connect(&server.connect_string()).await.unwrap()
@@ -61,7 +61,7 @@ async fn an_exchange_without_a_new_node_is_refused_before_anything_is_sent() {
     let server = TestServer::start().await.unwrap();
     let held = queue(&connect(&server).await, "/a").acquire(Deadline::never()).await.unwrap();
     server.freeze();
-    let written = held.exchange().set("/c", "", ANY_VERSION).commit(Deadline::never()).await;
+    let written = held.exchange().set("/c", "", Version::Any).commit(Deadline::never()).await;
     let Err(ExchangeError::Failed(error)) = written else { panic!("done") };
     assert_eq!(refused(&error, "exchange"), "without a new node");
 }
@@ -104,7 +104,7 @@ async fn the_checks_of_a_transaction_count_in_its_size() {
 
     // The write alone fits: its data, its path and their framing.
     let data = vec![b'x'; 1_000_000 - "/c".len() - 64];
-    let error = held.txn().set("/c", data, ANY_VERSION).commit().await.unwrap_err();
+    let error = held.txn().set("/c", data, Version::Any).commit().await.unwrap_err();
     let is_too_large = matches!(error, TxnError::Failed(Error::Config(ConfigError::DataTooLarge { .. })));
     assert!(is_too_large, "{error}");
 }

@@ -14,9 +14,7 @@ use crate::telemetry::timers::TxnTimer;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp, WriteResult};
 use crate::znode::path::{IntoPath, PathError, ZnodePath};
-
-/// Any version of a node, as ZooKeeper encodes it.
-pub const ANY_VERSION: i32 = -1;
+use crate::znode::version::Version;
 
 /// Writes under a hold. The server applies all of them or none, and none once the hold's node does not exist.
 ///
@@ -86,9 +84,10 @@ impl<'a> Txn<'a> {
         Self { error: Some(error), ..self }
     }
 
-    /// Commits only if the node has this version ([`ANY_VERSION`]: any).
-    pub fn check(self, path: impl IntoPath, version: i32) -> Self {
-        self.add(path, |path| WriteOp::Check { path, version: version_of(version) })
+    /// Commits only if the node has this version.
+    pub fn check(self, path: impl IntoPath, version: impl Into<Version>) -> Self {
+        let version = version.into().on_wire();
+        self.add(path, |path| WriteOp::Check { path, version })
     }
 
     /// Creates a persistent node.
@@ -107,15 +106,17 @@ impl<'a> Txn<'a> {
         self.add(path, |path| WriteOp::Create { path, data, mode })
     }
 
-    /// Writes a node's data, if it has this version ([`ANY_VERSION`]: any).
-    pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: i32) -> Self {
+    /// Writes a node's data, if it has this version.
+    pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: impl Into<Version>) -> Self {
         let data = data.into();
-        self.add(path, |path| WriteOp::SetData { path, data, version: version_of(version) })
+        let version = version.into().on_wire();
+        self.add(path, |path| WriteOp::SetData { path, data, version })
     }
 
-    /// Deletes a node, if it has this version ([`ANY_VERSION`]: any).
-    pub fn delete(self, path: impl IntoPath, version: i32) -> Self {
-        self.add(path, |path| WriteOp::Delete { path, version: version_of(version) })
+    /// Deletes a node, if it has this version.
+    pub fn delete(self, path: impl IntoPath, version: impl Into<Version>) -> Self {
+        let version = version.into().on_wire();
+        self.add(path, |path| WriteOp::Delete { path, version })
     }
 
     fn add(mut self, path: impl IntoPath, write: impl FnOnce(String) -> WriteOp) -> Self {
@@ -191,11 +192,6 @@ impl<'a> Txn<'a> {
         }
         committed
     }
-}
-
-/// ZooKeeper encodes any version as −1. Other negative versions are those of nodes whose version overflowed.
-pub(crate) fn version_of(version: i32) -> Option<i32> {
-    (version != ANY_VERSION).then_some(version)
 }
 
 impl TxnResult {

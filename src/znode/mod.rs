@@ -4,4 +4,5 @@ pub(crate) mod fencing_token;
 pub(crate) mod name;
 pub(crate) mod node_data;
 pub(crate) mod path;
+pub(crate) mod version;
 pub(crate) mod whole_path;

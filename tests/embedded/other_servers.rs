@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use lockkeeper::manager::State;
-use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ChildrenView, ConnectionManager, Mutex, RwLock, Semaphore, TreeView};
 use lockkeeper_testserver::{Op, TestServer};
 
@@ -121,13 +121,13 @@ async fn views_show_every_change_one_read_after_its_event() {
         };
         within(&format!("{path} with {data:?}"), shown).await.unwrap();
     };
-    znodes.write("/tree/a/b", "1", ANY_VERSION).await.unwrap();
+    znodes.write("/tree/a/b", "1", Version::Any).await.unwrap();
     shows("a/b", Some("1")).await;
     znodes.create("/tree/a/b/c", "2", CreateMode::Persistent).await.unwrap();
     shows("a/b/c", Some("2")).await;
     znodes.delete("/tree/a/b/c").await.unwrap();
     shows("a/b/c", None).await;
-    znodes.write("/tree/a", "3", ANY_VERSION).await.unwrap();
+    znodes.write("/tree/a", "3", Version::Any).await.unwrap();
     shows("a", Some("3")).await;
     let mut changes = children.changes();
     let shown = async {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use lockkeeper::view::{ViewChanges, ViewNode, ViewState};
-use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ConnectionManager, Mutex, NodeView, RwLock, Semaphore, TreeView};
 use lockkeeper_tests::{Ensemble, RawClient, Timing, left_out};
 
@@ -193,7 +193,7 @@ async fn write_without_end(manager: ConnectionManager) {
         let path = format!("{ROOT}/{}", number % 20);
         let _ = match number % 3 {
             0 => znodes.create(path, number.to_string(), CreateMode::Persistent).await.map(|_| ()),
-            1 => znodes.write(path, number.to_string(), ANY_VERSION).await.map(|_| ()),
+            1 => znodes.write(path, number.to_string(), Version::Any).await.map(|_| ()),
             _ => znodes.delete(path).await.map(|_| ()),
         };
     }

@@ -225,7 +225,7 @@ async fn a_view_of_a_hundred_thousand_nodes_stays_within_the_stated_memory() {
     assert!(used <= held + TREE * NODE_BYTES, "{used} bytes, of which {held} are paths and data");
 
     // A change costs as much as it differs, although the reader keeps the snapshot before it.
-    manager.znodes().write("/tree/000/001", "87654321", lockkeeper::znodes::ANY_VERSION).await.unwrap();
+    manager.znodes().write("/tree/000/001", "87654321", lockkeeper::znodes::Version::Any).await.unwrap();
     let next = view.sync().await.unwrap();
     assert!(next.get("000/001").unwrap().data() == b"87654321" && in_use() < before + used + 64 * NODE_BYTES);
     drop((snapshot, next, view));

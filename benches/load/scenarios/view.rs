@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ConnectionManager, Mutex, TreeView};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -89,7 +89,7 @@ async fn change(
     path: &str,
 ) -> Outcome<Lap> {
     let asked = now();
-    manager.znodes().write(path, "87654321", ANY_VERSION).await?;
+    manager.znodes().write(path, "87654321", Version::Any).await?;
     let release = asked.elapsed();
     let arrived = arrivals.recv().await.ok_or("the view has ended")?;
     Ok(Lap { acquire: arrived - asked, release: Some(release), handover: None })

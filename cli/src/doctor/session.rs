@@ -48,7 +48,7 @@ async fn write(manager: &ConnectionManager, path: &str) -> Result<(Vec<Duration>
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
         let sent = BootInstant::now();
-        znodes.write(path, b"", lockkeeper::znodes::ANY_VERSION).await?;
+        znodes.write(path, b"", lockkeeper::znodes::Version::Any).await?;
         times.push(BootInstant::now().since(sent));
     }
     let made = znodes.read(path).await?.map_or(earliest, |(_, stat)| i128::from(stat.ctime));

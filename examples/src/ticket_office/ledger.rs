@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use lockkeeper::error::{PathError, Refusal};
-use lockkeeper::znodes::{ANY_VERSION, CreateMode, Znodes};
+use lockkeeper::znodes::{CreateMode, Version, Znodes};
 use lockkeeper::{ConnectionManager, Error, ZnodePath};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -147,7 +147,7 @@ impl Ledger {
         left: u32,
     ) -> Result<(), LedgerError> {
         if entry.sold {
-            self.znodes.write(&self.stock(&order.train)?, stock_data(left), ANY_VERSION).await?;
+            self.znodes.write(&self.stock(&order.train)?, stock_data(left), Version::Any).await?;
         }
         match self.znodes.create(&self.sale(order)?, entry.data(), CreateMode::Persistent).await {
             Err(Error::Refused { refusal: Refusal::NodeExists, .. }) => Ok(()),

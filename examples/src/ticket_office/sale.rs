@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use lockkeeper::error::{Refusal, TxnError};
-use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::znodes::Version;
 use lockkeeper::{ConnectionManager, Error, Mutex};
 use lockkeeper_lock::{ErrorKind, Lock, LockError};
 use thiserror::Error;
@@ -79,7 +79,7 @@ impl Counter {
         // lock that keeps others out.
         let mut txn = guard.txn().create(self.ledger.sale(order)?, entry.data());
         if let Some(remaining) = remaining {
-            txn = txn.set(self.ledger.stock(&order.train)?, stock_data(remaining), ANY_VERSION);
+            txn = txn.set(self.ledger.stock(&order.train)?, stock_data(remaining), Version::Any);
         }
         match txn.commit().await {
             Ok(_) => {

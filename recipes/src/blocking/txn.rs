@@ -1,4 +1,4 @@
-use lockkeeper_core::{CreateMode, IntoPath, Once, TxnError, TxnResult};
+use lockkeeper_core::{CreateMode, IntoPath, Once, TxnError, TxnResult, Version};
 
 use super::error::CannotBlock;
 use super::runtime_thread::RuntimeThread;
@@ -18,7 +18,7 @@ impl<'a> Txn<'a> {
     }
 
     /// Commits only if the node has this version.
-    pub fn check(self, path: impl IntoPath, version: i32) -> Self {
+    pub fn check(self, path: impl IntoPath, version: impl Into<Version>) -> Self {
         Self { inner: self.inner.check(path, version), ..self }
     }
 
@@ -37,13 +37,13 @@ impl<'a> Txn<'a> {
         Self { inner: self.inner.create_with(path, data, mode), ..self }
     }
 
-    /// Writes a node's data, if it has this version ([`ANY_VERSION`](lockkeeper_core::ANY_VERSION): any).
-    pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: i32) -> Self {
+    /// Writes a node's data, if it has this version.
+    pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: impl Into<Version>) -> Self {
         Self { inner: self.inner.set(path, data, version), ..self }
     }
 
-    /// Deletes a node, if it has this version ([`ANY_VERSION`](lockkeeper_core::ANY_VERSION): any).
-    pub fn delete(self, path: impl IntoPath, version: i32) -> Self {
+    /// Deletes a node, if it has this version.
+    pub fn delete(self, path: impl IntoPath, version: impl Into<Version>) -> Self {
         Self { inner: self.inner.delete(path, version), ..self }
     }
 

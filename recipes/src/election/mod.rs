@@ -87,6 +87,7 @@ const REVOKE: &str = "__REVOKE__";
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let servers = server.connect_string();
+/// use lockkeeper::znodes::Version;
 /// use lockkeeper::{ConnectionManager, Election};
 ///
 /// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
@@ -96,7 +97,7 @@ const REVOKE: &str = "__REVOKE__";
 /// let leadership = election.campaign().await?;
 /// assert_eq!(election.candidates().await?, ["planner-3"]);
 /// // Committed only if this participant still leads.
-/// leadership.txn().set("/plan", b"by planner-3".to_vec(), -1).commit().await?;
+/// leadership.txn().set("/plan", b"by planner-3".to_vec(), Version::Any).commit().await?;
 /// leadership.resign().await?;
 /// # Ok(())
 /// # }

@@ -64,6 +64,7 @@ use crate::semaphore::{Lease, Semaphore};
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let servers = server.connect_string();
+/// use lockkeeper::znodes::Version;
 /// use lockkeeper::{ConnectionManager, Mutex};
 ///
 /// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
@@ -71,7 +72,7 @@ use crate::semaphore::{Lease, Semaphore};
 /// let mutex = Mutex::new(&manager, "/locks/train-7")?;
 ///
 /// let guard = mutex.acquire().await?;
-/// guard.txn().set("/trains/7", b"41 seats left".to_vec(), -1).commit().await?;
+/// guard.txn().set("/trains/7", b"41 seats left".to_vec(), Version::Any).commit().await?;
 /// guard.release().await?;
 /// # Ok(())
 /// # }

@@ -49,7 +49,7 @@ impl RateLimiter {
         for some in over.chunks(AT_ONCE) {
             let mut txn = hold.txn();
             for (name, _) in some {
-                txn = txn.delete(self.starts.child(name)?, lockkeeper_core::ANY_VERSION);
+                txn = txn.delete(self.starts.child(name)?, lockkeeper_core::Version::Any);
             }
             match txn.commit().await {
                 Ok(_) => deleted = deleted.saturating_add(count_of(some.len())),

@@ -92,11 +92,12 @@ impl Slot {
     /// # manager.znodes().create("/report", b"", lockkeeper::znodes::CreateMode::Persistent).await?;
     /// use std::time::Duration;
     /// use lockkeeper::Schedule;
+    /// use lockkeeper::znodes::Version;
     ///
     /// let schedule = Schedule::new(&manager, "/schedules/report", Duration::from_millis(50))?;
     /// let slot = schedule.due().await?;
     /// let report = slot.run(async { b"42 orders".to_vec() }).await?;
-    /// slot.done_with("42", |txn| txn.set("/report", report, -1)).await?;
+    /// slot.done_with("42", |txn| txn.set("/report", report, Version::Any)).await?;
     /// # Ok(())
     /// # }
     /// ```

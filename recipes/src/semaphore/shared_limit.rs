@@ -1,5 +1,5 @@
 use lockkeeper_core::{
-    ConnectionManager, CreateMode, Deadline, Error, IntoPath, Phase, Refusal, WholePath, ZnodePath,
+    ConnectionManager, CreateMode, Deadline, Error, IntoPath, Phase, Refusal, Version, WholePath, ZnodePath,
 };
 
 use super::encoding;
@@ -94,7 +94,7 @@ impl SharedLimit {
                 let (path, waited) = (self.whole.clone(), deadline.waited());
                 return Err(Error::Timeout { phase: Phase::Answer, path, waited });
             };
-            match manager.znodes().write(&self.path, data.as_slice(), -1).await {
+            match manager.znodes().write(&self.path, data.as_slice(), Version::Any).await {
                 Err(Error::Refused { refusal: Refusal::NoNode, .. }) => {}
                 written => return written.map(drop),
             }

@@ -39,7 +39,7 @@ pub enum OneNode {}
 /// assert_eq!(node.value()?, &16);
 ///
 /// let mut changes = workers.changes();
-/// manager.znodes().write("/config/workers", "many", lockkeeper::znodes::ANY_VERSION).await?;
+/// manager.znodes().write("/config/workers", "many", lockkeeper::znodes::Version::Any).await?;
 /// let difference = changes.next().await.expect("not closed");
 /// let node = difference.snapshot().root().expect("it exists");
 /// assert!(node.value().is_err()); // the bytes are kept, and the view continues

@@ -2,7 +2,7 @@
 
 use lockkeeper::error::Refusal;
 use lockkeeper::value::CompareAndSet;
-use lockkeeper::znodes::ANY_VERSION;
+use lockkeeper::znodes::Version;
 use lockkeeper::{Error, SharedCount};
 use lockkeeper_testserver::Fault;
 
@@ -73,5 +73,5 @@ async fn a_version_that_has_overflowed_is_a_condition_as_any_other() {
     let refused = znodes.write("/node", "b", -8).await.unwrap_err();
     assert!(matches!(refused, Error::Refused { refusal: Refusal::BadVersion, .. }), "{refused}");
     assert_eq!(znodes.write("/node", "b", -7).await.unwrap().version, -6);
-    assert_eq!(znodes.write("/node", "c", ANY_VERSION).await.unwrap().version, -5);
+    assert_eq!(znodes.write("/node", "c", Version::Any).await.unwrap().version, -5);
 }

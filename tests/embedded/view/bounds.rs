@@ -2,7 +2,7 @@
 
 use lockkeeper::error::{Exceeded, Refusal, ViewError};
 use lockkeeper::view::{ViewBounds, ViewState};
-use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ChildrenView, ConnectionManager, Error, Mutex, NodeView, TreeView};
 use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
@@ -98,7 +98,7 @@ async fn a_view_without_room_for_a_watch_compares_from_time_to_time() {
         let mut witness = Witness::new(view.changes());
         put(&server_fixture.rival, &path(number), "new").await;
         assert_eq!(witness.changed().await.snapshot().root().unwrap().data(), b"new");
-        server_fixture.rival.znodes().write(path(number), "newer", ANY_VERSION).await.unwrap();
+        server_fixture.rival.znodes().write(path(number), "newer", Version::Any).await.unwrap();
         let synced = soon("a sync", view.sync()).await;
         assert_eq!(synced.root().unwrap().data(), b"newer");
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockkeeper::view::{ViewChange, ViewState};
-use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ChildrenView, NodeView, TreeView};
 
 use lockkeeper_testserver::machine::Machine;
@@ -69,7 +69,7 @@ async fn a_view_waits_for_a_transaction_and_for_a_fencing_token() {
     put(&server_fixture.rival, ROOT, "before").await;
     let (tree, node) = (TreeView::new(&manager, ROOT).unwrap(), NodeView::new(&manager, ROOT).unwrap());
     for number in 0..10 {
-        let stat = server_fixture.rival.znodes().write(ROOT, number.to_string(), ANY_VERSION).await.unwrap();
+        let stat = server_fixture.rival.znodes().write(ROOT, number.to_string(), Version::Any).await.unwrap();
         for snapshot in [
             soon("the transaction", tree.await_until(stat.mzxid)).await,
             soon("the transaction", node.await_until(stat.mzxid)).await,

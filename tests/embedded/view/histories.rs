@@ -34,7 +34,7 @@ async fn history(seed: u64) {
         // as well.
         let _ = match rng.random_range(0..8) {
             0..4 => znodes.create(path, step.to_string(), CreateMode::Persistent).await.map(|_| ()),
-            4..6 => znodes.write(path, step.to_string(), lockkeeper::znodes::ANY_VERSION).await.map(|_| ()),
+            4..6 => znodes.write(path, step.to_string(), lockkeeper::znodes::Version::Any).await.map(|_| ()),
             _ => znodes.delete(path).await.map(|_| ()),
         };
         match rng.random_range(0..40) {

@@ -10,7 +10,7 @@ mod witness;
 use std::time::Duration;
 
 use lockkeeper::error::Refusal;
-use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ConnectionManager, Error};
 
 use crate::limit::within;
@@ -37,7 +37,7 @@ pub(super) async fn put(manager: &ConnectionManager, path: &str, data: &str) {
     loop {
         let put = match znodes.create(path, data, CreateMode::Persistent).await {
             Err(Error::Refused { refusal: Refusal::NodeExists, .. }) => {
-                znodes.write(path, data, ANY_VERSION).await.map(|_| ())
+                znodes.write(path, data, Version::Any).await.map(|_| ())
             }
             created => created.map(|_| ()),
         };

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use lockkeeper::view::Snapshot;
-use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ChildrenView, NodeView, TreeView};
 use lockkeeper_tests::{Ensemble, Peer, Timing, eventually, left_out};
 
@@ -45,7 +45,7 @@ async fn a_view_and_curators_cache_show_one_tree_whichever_language_writes() -> 
                 if znodes.read(path.as_str()).await?.is_none() {
                     java.put(&path, "created").await?;
                 }
-                znodes.write(path.as_str(), format!("rust-{round}"), ANY_VERSION).await?;
+                znodes.write(path.as_str(), format!("rust-{round}"), Version::Any).await?;
             }
             _ => java.remove(&format!("{root}/{}", (round + 1) % 3)).await.or_else(|error| {
                 // It may not exist.
@@ -79,7 +79,7 @@ async fn views_and_kazoos_watches_show_a_node_that_is_created_and_deleted_in_tur
     for round in 0..8 {
         match round % 4 {
             0 => drop(znodes.create(path, round.to_string(), CreateMode::Persistent).await?),
-            1 => drop(znodes.write(path, round.to_string(), ANY_VERSION).await?),
+            1 => drop(znodes.write(path, round.to_string(), Version::Any).await?),
             2 => drop(znodes.create(format!("{root}/b-{round}"), "", CreateMode::Persistent).await?),
             _ => assert!(znodes.delete(path).await?),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use lockkeeper::Mutex;
-use lockkeeper::znodes::{ANY_VERSION, CreateMode};
+use lockkeeper::znodes::{CreateMode, Version};
 
 use super::Common;
 use crate::Failure;
@@ -82,7 +82,7 @@ async fn barge(common: &Common, lock: &str) {
         }
         let register = fixture::register_of(soak_lock);
         let znodes = common.pool.for_path(&register).znodes();
-        if let Ok(stat) = znodes.write(&register, token.to_string(), ANY_VERSION).await {
+        if let Ok(stat) = znodes.write(&register, token.to_string(), Version::Any).await {
             say(What::Committed { hold, version: stat.version });
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockkeeper::Hold;
-use lockkeeper::znodes::{ANY_VERSION, TxnResult};
+use lockkeeper::znodes::{TxnResult, Version};
 use lockkeeper_test_recipes::{Grant, Granted, Share};
 use rand::RngExt;
 
@@ -157,7 +157,7 @@ impl Errand {
 
     async fn commit(&self, hold: &Hold, Reported { number, soak_lock, .. }: &Reported) {
         let data = self.token(hold).to_string();
-        let commit = hold.txn().set(register_of(soak_lock), data, ANY_VERSION).commit();
+        let commit = hold.txn().set(register_of(soak_lock), data, Version::Any).commit();
         let outcome = match tokio::time::timeout(self.common.session, commit).await {
             Ok(Ok(results)) => match results.first() {
                 Some(TxnResult::Written { version }) => Ok(*version),
