@@ -10,7 +10,7 @@ use crate::lock::at_head::{self, AtHead, HeadLimit, NotTaken};
 use crate::owner::{Holding, Owner, OwnerRegistry};
 
 impl Semaphore {
-    /// The queue of the contenders for permits. [`take`](Self::take) exchanges a hold of it for permits.
+    /// The queue of the contenders for permits. Its head exchanges the hold of it for permits.
     pub(crate) fn queue(&self) -> LockQueue {
         let queue = if self.limit.is_to_be_read() { &self.queue_with_limit } else { &self.queue };
         queue.clone().with_node_data(self.signed_data())
