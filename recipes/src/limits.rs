@@ -1,8 +1,8 @@
-//! The limits of one transaction, and of the time for which a node stays in one process.
+//! The limits of one transaction, of the time for which a node stays in one process, and of paths.
 
 use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, Error, REQUEST_BYTES_MAX, ZnodePath};
+use lockkeeper_core::{ConfigError, Error, IntoPath, REQUEST_BYTES_MAX, ZnodePath};
 
 /// A tenth of the request is reserved for its other parts.
 const BYTES_MAX: usize = REQUEST_BYTES_MAX - REQUEST_BYTES_MAX / 10;
@@ -27,6 +27,15 @@ pub(crate) fn check(name: &'static str, nodes: u32, path: &ZnodePath, data: &[u8
 /// processes wait meanwhile. After a crash they wait for the whole session timeout.
 pub(crate) fn hand_off_max(session_timeout: Duration) -> Duration {
     session_timeout / 3
+}
+
+/// The path of a recipe that belongs to it alone. Refuses the root.
+pub(crate) fn own_path(path: impl IntoPath, advice: &'static str) -> Result<ZnodePath, Error> {
+    let path = path.into_path()?;
+    if path.is_root() {
+        return Err(ConfigError::Setting { name: "path", value: "/".to_owned(), advice }.into());
+    }
+    Ok(path)
 }
 
 #[cfg(test)]

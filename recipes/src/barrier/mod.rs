@@ -11,9 +11,10 @@ use std::fmt::{self, Debug, Display, Formatter};
 use std::time::{Duration, SystemTime};
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, CreateMode, Error, IntoPath, Outcome, Refusal, WholePath, ZnodePath,
-    Znodes,
+    ConnectionManager, CreateMode, Error, IntoPath, Outcome, Refusal, WholePath, ZnodePath, Znodes,
 };
+
+use crate::limits;
 
 /// A barrier that one process sets and removes, and that others wait behind.
 ///
@@ -61,11 +62,7 @@ impl Barrier {
     ///
     /// [`Error::Config`] if the path is malformed or the root.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
-        let path = path.into_path()?;
-        if path.is_root() {
-            let (value, advice) = (path.to_string(), "name a node below the root");
-            return Err(ConfigError::Setting { name: "path", value, advice }.into());
-        }
+        let path = limits::own_path(path, "name a node below the root")?;
         Ok(Self { manager: manager.clone(), path })
     }
 

@@ -19,10 +19,11 @@ mod init;
 mod inspect;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Error, IntoPath, Label, LockQueue, Read, Rule, WholePath, ZnodePath,
+    ConnectionManager, Error, IntoPath, Label, LockQueue, Read, Rule, WholePath, ZnodePath,
 };
 
 pub use self::error::InitError;
+use crate::limits;
 
 /// A value that is initialised once over the whole fleet: by one process, and read by all.
 ///
@@ -85,12 +86,7 @@ impl OnceCell {
     ///
     /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
-        let path = path.into_path()?;
-        if path.is_root() {
-            let (name, value) = ("path", "/".to_owned());
-            let advice = "give it a path of its own, such as /cells/a";
-            return Err(ConfigError::Setting { name, value, advice }.into());
-        }
+        let path = limits::own_path(path, "give it a path of its own, such as /cells/a")?;
         let value = path.child("value")?;
         let queue = LockQueue::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?
             .with_metric_name("once_cell")

@@ -22,6 +22,11 @@ pub(crate) fn anonymous() -> Owner {
     Owner::new("")
 }
 
+/// The data of a node, with the name of the owner in scope.
+pub(crate) fn signed(data: &[u8]) -> Vec<u8> {
+    Owner::current().map_or_else(|| data.to_vec(), |owner| owner.append_owner(data))
+}
+
 /// The owner in scope.
 pub(crate) fn in_scope() -> Result<Owner, Error> {
     Owner::current().ok_or_else(|| NoOwner.into())

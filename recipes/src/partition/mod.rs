@@ -48,6 +48,7 @@ pub use self::item::{AssignedItem, ItemHold, ReleaseReason};
 pub use self::member::PartitionMember;
 pub use self::share::PartitionShare;
 use crate::group::Group;
+use crate::limits;
 use crate::view::ChildrenView;
 
 /// The items of a [`Partition`], followed.
@@ -139,11 +140,7 @@ impl Partition {
     ///
     /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
-        let path = path.into_path()?;
-        if path.is_root() {
-            let (name, value, advice) = ("path", "/".to_owned(), "give the partition a path of its own");
-            return Err(ConfigError::Setting { name, value, advice }.into());
-        }
+        let path = limits::own_path(path, "give the partition a path of its own")?;
         Ok(Self { manager: manager.clone(), path })
     }
 

@@ -14,6 +14,7 @@ use super::error::waiting_for_starts;
 use super::window::{AdmitDecision, Start, decide, decode, encode};
 use super::{Admission, RateLimiter, START};
 use crate::lock::at_head::{AtHead, HeadLimit, NotNow, NotTaken};
+use crate::owner;
 
 /// A transaction deletes starts that are over: as many as it creates, and this number more.
 const SWEPT_BESIDE: u32 = 8;
@@ -59,7 +60,7 @@ impl RateLimiter {
             let Some(starts) = self.read(&hold, &names, deadline).await? else { continue };
             let over = self.until_there_is_room(&hold, &starts, asked, limit).await?;
             let mut exchange = hold.exchange();
-            let data = encode(self.span(), &self.signed_data());
+            let data = encode(self.span(), &owner::signed(&self.data));
             for _ in 0..asked {
                 exchange = exchange.create_persistent(&self.starts, START, data.as_slice());
             }

@@ -44,7 +44,7 @@ pub use self::keyed::KeyedRateLimiter;
 use self::window::StartCache;
 use crate::limits;
 use crate::lock::at_head::{self, NotNow};
-use crate::owner::Owner;
+use crate::owner;
 
 /// A start: the node stays when its session ends, and no contender waits for it.
 const START: Label = match Label::new("start-") {
@@ -152,11 +152,8 @@ impl RateLimiter {
         starts: u32,
         window: Duration,
     ) -> Result<Self, Error> {
-        let path = path.into_path()?;
+        let path = limits::own_path(path, "give it a path of its own, such as /limits/a")?;
         let refused = |name, value: String, advice| Err(ConfigError::Setting { name, value, advice }.into());
-        if path.is_root() {
-            return refused("path", "/".to_owned(), "give it a path of its own, such as /limits/a");
-        }
         if starts == 0 {
             return refused("starts", "0".to_owned(), "allow one or more");
         }
@@ -294,11 +291,7 @@ impl RateLimiter {
     }
 
     fn queue(&self) -> LockQueue {
-        self.queue.clone().with_node_data(self.signed_data())
-    }
-
-    fn signed_data(&self) -> Vec<u8> {
-        Owner::current().map_or_else(|| self.data.to_vec(), |owner| owner.append_owner(&self.data))
+        self.queue.clone().with_node_data(owner::signed(&self.data))
     }
 
     /// The time for which a start counts, in milliseconds.

@@ -35,6 +35,7 @@ pub use self::record::SlotRecord;
 pub use self::slot::Slot;
 pub use self::slots::Missed;
 use self::slots::Slots;
+use crate::limits;
 use crate::lock::at_head;
 
 /// The number of records that are kept. Only the newest one decides; the others are for people.
@@ -139,13 +140,11 @@ impl Schedule {
     /// [`Error::Config`] if the path is malformed, or is the root, or if the interval is zero or is no whole
     /// number of milliseconds.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath, interval: Duration) -> Result<Self, Error> {
-        let refused = |name, value: String, advice| Err(ConfigError::Setting { name, value, advice }.into());
-        let path = path.into_path()?;
-        if path.is_root() {
-            return refused("path", "/".to_owned(), "give it a path of its own, such as /schedules/a");
-        }
+        let path = limits::own_path(path, "give it a path of its own, such as /schedules/a")?;
         let Some(slots) = Slots::every(interval) else {
-            return refused("interval", format!("{interval:?}"), "take whole milliseconds, one or more");
+            let (name, value, advice) =
+                ("interval", format!("{interval:?}"), "take whole milliseconds, one or more");
+            return Err(ConfigError::Setting { name, value, advice }.into());
         };
         let records = path.child("slots")?;
         // The name of the longest record.

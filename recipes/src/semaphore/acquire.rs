@@ -7,13 +7,13 @@ use super::permit_acquire::PermitRequest;
 use super::{Lease, Semaphore, SemaphoreError};
 use crate::limits;
 use crate::lock::at_head::{self, AtHead, HeadLimit, NotTaken};
-use crate::owner::{Holding, Owner, OwnerRegistry};
+use crate::owner::{self, Holding, Owner, OwnerRegistry};
 
 impl Semaphore {
     /// The queue of the contenders for permits. Its head exchanges the hold of it for permits.
     pub(crate) fn queue(&self) -> LockQueue {
         let queue = if self.limit.is_to_be_read() { &self.queue_with_limit } else { &self.queue };
-        queue.clone().with_node_data(self.signed_data())
+        queue.clone().with_node_data(owner::signed(&self.data))
     }
 
     /// The directory of the leases.
@@ -23,11 +23,6 @@ impl Semaphore {
 
     pub(crate) fn manager(&self) -> &ConnectionManager {
         &self.manager
-    }
-
-    /// The data of the nodes, with the name of the owner in scope.
-    pub(super) fn signed_data(&self) -> Vec<u8> {
-        Owner::current().map_or_else(|| self.data.to_vec(), |owner| owner.append_owner(&self.data))
     }
 
     /// The queue for a waiter: its node names what the owner in scope holds, and when it gives up.

@@ -55,6 +55,7 @@ pub use self::permits::Permits;
 pub use self::shared_limit::SharedLimit;
 pub(crate) use self::ticket::SemaphoreQueued;
 pub use self::ticket::SemaphoreTicket;
+use crate::limits;
 use crate::lock::at_head;
 
 /// Leases are counted, not ordered. Their directory has no nodes of another kind.
@@ -196,13 +197,7 @@ impl Semaphore {
     }
 
     fn at(manager: &ConnectionManager, path: ZnodePath, limit: PermitLimit) -> Result<Self, Error> {
-        if path.is_root() {
-            return Err(Error::Config(ConfigError::Setting {
-                name: "path",
-                value: "/".to_owned(),
-                advice: "give the semaphore a path of its own, such as /semaphores/a",
-            }));
-        }
+        let path = limits::own_path(path, "give the semaphore a path of its own, such as /semaphores/a")?;
         let leases = path.child("leases")?;
         let queue = LockQueue::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?
             .with_metric_name("semaphore_turn");

@@ -13,6 +13,7 @@ use super::limit::PermitLimit;
 use super::permit_state::{GrantCondition, NotReady, PermitCount, PermitDecision, PermitState, decide};
 use super::{Lease, Semaphore};
 use crate::lock::at_head::{AtHead, HeadLimit, NotTaken};
+use crate::owner;
 
 /// A request for permits.
 pub(super) struct PermitRequest<'a> {
@@ -169,7 +170,7 @@ impl PermitAcquire<'_> {
     async fn exchange(&mut self, state: &PermitState, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
         let PermitRequest { semaphore, asked } = *self.request;
         let Some(hold) = self.slot.take() else { return Err(NotTaken::Restart) };
-        let leases = semaphore.leases_queue.clone().with_node_data(semaphore.signed_data());
+        let leases = semaphore.leases_queue.clone().with_node_data(owner::signed(&semaphore.data));
         let mut exchange = (0..asked).fold(hold.exchange(), |exchange, _| exchange.create_contender(&leases));
         if let (PermitLimit::Fixed(_), Some(count)) = (&semaphore.limit, state.count_after(asked)) {
             exchange = exchange.with_payload(count);
