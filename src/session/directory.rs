@@ -42,8 +42,11 @@ pub(crate) async fn make_directory(
         let as_container = lifetime == ParentLifetime::WhileUsed && session.has_containers();
         let mode = if as_container { CreateMode::Container } else { CreateMode::Persistent };
         let create = || session.create(path.as_str(), &[], mode);
-        let mut reply =
-            if as_container { session.send_suspect(Suspect::Container, create) } else { create() };
+        let mut reply = if as_container {
+            session.send_suspect(Suspect::Container, deadline, create).await
+        } else {
+            create()
+        };
         match session.await_reply(&mut reply, deadline).await {
             Ok(_) | Err(WireError::Refused(Refusal::NodeExists)) => {}
             Err(WireError::Refused(Refusal::Unimplemented | Refusal::BadRequest)) if as_container => {

@@ -50,6 +50,8 @@ pub(crate) struct HangUps {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Kind {
+    /// Whether the last connection that carried this kind answered it.
+    is_known: bool,
     /// The connections in a row that broke at this kind.
     broken: u32,
     /// Until then, no request of this kind is sent.
@@ -65,7 +67,8 @@ impl HangUps {
             return None;
         }
         let kind = self.kind_mut(suspect);
-        kind.broken += 1;
+        kind.is_known = false;
+        kind.broken = kind.broken.saturating_add(1);
         let lapsed = kind.broken.checked_sub(HANG_UPS_MAX)?;
         let holds_for = FIRST_VERDICT.saturating_mul(2_u32.saturating_pow(lapsed));
         kind.verdict_until = Some(now.after(holds_for));
@@ -74,7 +77,7 @@ impl HangUps {
 
     /// The servers answered a request of this kind.
     pub(super) fn answered(&mut self, suspect: Suspect) {
-        *self.kind_mut(suspect) = Kind::default();
+        *self.kind_mut(suspect) = Kind { is_known: true, ..Kind::default() };
     }
 
     /// Whether this kind of request is the cause of broken connections.
@@ -82,9 +85,9 @@ impl HangUps {
         self.kind(suspect).verdict_until.is_some_and(|until| now < until)
     }
 
-    /// Whether the last connection that carried this kind of request broke.
-    pub(super) fn may_be_cause(&self, suspect: Suspect) -> bool {
-        self.kind(suspect).broken > 0
+    /// Whether the servers answered the last request of this kind.
+    pub(super) fn is_known(&self, suspect: Suspect) -> bool {
+        self.kind(suspect).is_known
     }
 
     fn kind(&self, suspect: Suspect) -> &Kind {
@@ -119,7 +122,7 @@ mod tests {
         let mut hang_ups = HangUps::default();
         for _ in 1..HANG_UPS_MAX {
             assert_eq!(hang_ups.broke(Suspect::Container, now), None);
-            assert!(!hang_ups.is_cause(Suspect::Container, now) && hang_ups.may_be_cause(Suspect::Container));
+            assert!(!hang_ups.is_cause(Suspect::Container, now));
         }
         assert_eq!(hang_ups.broke(Suspect::Container, now), Some(FIRST_VERDICT));
         hang_ups
@@ -130,7 +133,7 @@ mod tests {
         let hang_ups = judged(at(0));
         assert!(hang_ups.is_cause(Suspect::Container, at(0)));
         for other in [Suspect::OwnEphemerals, Suspect::PathWatch] {
-            assert!(!hang_ups.is_cause(other, at(0)) && !hang_ups.may_be_cause(other));
+            assert!(!hang_ups.is_cause(other, at(0)));
         }
     }
 
@@ -143,8 +146,9 @@ mod tests {
             }
         }
         hang_ups.answered(Suspect::Container);
-        assert!(!hang_ups.may_be_cause(Suspect::Container));
+        assert!(hang_ups.is_known(Suspect::Container) && !hang_ups.is_known(Suspect::PathWatch));
         assert_eq!(hang_ups.broke(Suspect::Container, at(1)), None);
+        assert!(!hang_ups.is_known(Suspect::Container));
         assert!(hang_ups.broke(Suspect::PathWatch, at(1)).is_some());
     }
 

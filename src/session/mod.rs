@@ -111,6 +111,8 @@ struct SessionInner {
     waiting_for_lease: AtomicUsize,
     last_used: Mutex<BootInstant>,
     suspect_requests: Mutex<SuspectRequests>,
+    /// Notifies of the end of one of them.
+    suspect_ended: Notify,
     /// The connection on which reads show everything that this session has learned.
     synced_on: AtomicU64,
     watch_budget: WatchBudget,
@@ -155,6 +157,7 @@ impl Session {
             waiting_for_lease: AtomicUsize::new(0),
             last_used: Mutex::new(opened),
             suspect_requests: Mutex::default(),
+            suspect_ended: Notify::new(),
             synced_on: AtomicU64::new(0),
             watch_budget: WatchBudget::default(),
             node_bytes,

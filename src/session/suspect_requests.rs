@@ -6,9 +6,9 @@
 //! * A connection counts once, whatever it carried.
 //! * It counts for the kind of its oldest unanswered request: a server answers in order, so the later ones
 //!   were not reached.
-//! * After a broken connection, requests of that kind are sent one by one until one of them is answered. The
-//!   client keeps what it could not write, and sends it over the next connection: of many requests, some would
-//!   break another connection, and one more.
+//! * Until the servers answer a request of a kind, and again after a connection broke at that kind, its
+//!   requests are sent one by one. The client sends what it could not write over the next connection, so of
+//!   thirty requests each may break a connection of its own.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ use tracing::warn;
 
 use super::Session;
 use super::hang_ups::Suspect;
+use crate::time::deadline::Deadline;
+use crate::time::fractions;
 use crate::wire::{Link, Reply, WireError};
 
 /// The suspects in flight.
@@ -25,32 +27,51 @@ pub(super) struct SuspectRequests {
     sent: u64,
     /// By the order in which they were sent.
     in_flight: BTreeMap<u64, InFlight>,
-    /// The connections before this one are counted.
+    /// The broken connections of the requests up to this one are counted.
     counted: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     suspect: Suspect,
-    /// The first connection that may carry it.
-    connection: u64,
+    sent: Connection,
+}
+
+/// A connection, as a request sees it.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    id: u64,
+    link: Link,
+}
+
+impl Connection {
+    /// The number of the connection that carries a request which is sent now. Those before it are broken.
+    fn carrier(self) -> u64 {
+        match self.link {
+            Link::Up => self.id,
+            // The client keeps the request for the next connection.
+            Link::Down => self.id + 1,
+            // The end of a session is the last change of its link. It breaks no connection: if one broke, the
+            // link went down before.
+            Link::Ended(_) => self.id.saturating_sub(1),
+        }
+    }
+}
+
+/// How a request ended without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unanswered {
+    /// The client reports a broken connection, or an answer that says nothing.
+    Failed,
+    /// No task waits for its answer any more.
+    Dropped,
 }
 
 impl SuspectRequests {
-    /// The kind of request at which a connection before this one broke, if that connection is not counted yet.
-    fn broken_before(&mut self, connection: u64) -> Option<Suspect> {
-        if connection <= self.counted {
-            return None;
-        }
-        let oldest = self.in_flight.values().find(|of| of.connection < connection)?;
-        self.counted = connection;
-        Some(oldest.suspect)
-    }
-
-    /// A request is sent over this connection. Returns its number.
-    fn sent(&mut self, suspect: Suspect, connection: u64) -> u64 {
+    /// A request is sent. Returns its number.
+    fn sent(&mut self, suspect: Suspect, over: Connection) -> u64 {
         self.sent += 1;
-        self.in_flight.insert(self.sent, InFlight { suspect, connection });
+        self.in_flight.insert(self.sent, InFlight { suspect, sent: over });
         self.sent
     }
 
@@ -58,46 +79,81 @@ impl SuspectRequests {
         self.in_flight.values().any(|of| of.suspect == suspect)
     }
 
-    /// The server has answered the request, it failed, or no task waits for its answer any more.
-    fn ended(&mut self, number: u64) {
+    fn answered(&mut self, number: u64) {
         self.in_flight.remove(&number);
     }
 
-    fn clear(&mut self) {
+    /// The request has no answer. Returns the kind that its connection counts for, if that connection broke
+    /// and is not counted yet.
+    fn unanswered(&mut self, number: u64, how: Unanswered, present: Connection) -> Option<Suspect> {
+        let sent = self.in_flight.get(&number)?.sent;
+        let broke = match how {
+            // The connection that carried it may have come and gone unseen.
+            Unanswered::Failed => sent.id < present.carrier(),
+            Unanswered::Dropped => sent.carrier() < present.carrier(),
+        };
+        let counted = if broke { self.count(number, present) } else { None };
+        self.in_flight.remove(&number);
+        counted
+    }
+
+    /// The session ends. Returns the kind that a connection which broke before counts for.
+    fn end(&mut self, present: Connection) -> Option<Suspect> {
+        let is_broken = |of: &InFlight| of.sent.carrier() < present.carrier();
+        let last = self.in_flight.iter().rfind(|(_, of)| is_broken(of)).map(|(number, _)| *number);
+        let counted = last.and_then(|number| self.count(number, present));
         self.in_flight.clear();
+        counted
+    }
+
+    fn count(&mut self, number: u64, present: Connection) -> Option<Suspect> {
+        let uncounted = self.in_flight.iter().filter(|(other, _)| **other > self.counted);
+        let oldest = uncounted.take_while(|(other, _)| **other <= number).next()?.1.suspect;
+        let is_broken = |of: &InFlight| of.sent.carrier() < present.carrier();
+        let last = self.in_flight.iter().rfind(|(_, of)| is_broken(of)).map_or(0, |(last, _)| *last);
+        self.counted = last.max(number);
+        Some(oldest)
     }
 }
 
 impl Session {
-    /// Sends a request that some servers do not know.
-    ///
-    /// Fails without sending it while another request of its kind is in flight, if the last connection that
-    /// carried one broke.
-    pub(crate) fn send_suspect<T: Send + 'static>(
+    /// Sends a request that some servers do not know, in its turn.
+    pub(crate) async fn send_suspect<T: Send + 'static>(
         &self,
         suspect: Suspect,
+        deadline: Deadline,
         send: impl FnOnce() -> Reply<T>,
     ) -> Reply<T> {
-        self.count_broken_connection();
-        // Locked until it is sent: the numbers tell the order.
-        let mut requests = self.0.suspect_requests.lock();
-        let Some(connection) = self.carrier() else { return Box::pin(ready(Err(self.over()))) };
-        if requests.is_in_flight(suspect) && self.settings().hang_ups.lock().may_be_cause(suspect) {
-            let error = format!("the last connection broke at {suspect}, and another one is in flight");
-            return Box::pin(ready(Err(WireError::Broken(error))));
-        }
-        let number = requests.sent(suspect, connection);
-        let reply = send();
-        drop(requests);
-        let in_flight = SuspectInFlight { session: self.clone(), number };
-        Box::pin(async move {
-            let result = reply.await;
-            if matches!(result, Ok(_) | Err(WireError::Refused(_))) {
-                in_flight.answered(suspect);
+        let mut waits = true;
+        let (number, reply) = loop {
+            // Armed before the state is read, so no end of a request is missed.
+            let ended = self.0.suspect_ended.notified();
+            {
+                // Locked until it is sent: the numbers tell the order.
+                let mut requests = self.0.suspect_requests.lock();
+                let Some(over) = self.over_connection() else { return Box::pin(ready(Err(self.over()))) };
+                if self.hangs_up_on(suspect) {
+                    let error = format!("the servers close the connection on {suspect}");
+                    return Box::pin(ready(Err(WireError::Broken(error))));
+                }
+                let is_known = || self.settings().hang_ups.lock().is_known(suspect);
+                if !waits || !requests.is_in_flight(suspect) || is_known() {
+                    break (requests.sent(suspect, over), send());
+                }
             }
-            drop(in_flight);
-            result
-        })
+            tokio::select! {
+                biased;
+                () = ended => {}
+                _ = self.ended() => {}
+                () = deadline.passed() => return Box::pin(ready(Err(WireError::Timeout))),
+                // A task may hold a request without polling it. Without a connection none is answered.
+                () = tokio::time::sleep(fractions::retry_pause(self.timeout())) => {
+                    waits = self.live_connection().is_none();
+                }
+            }
+        };
+        let in_flight = SuspectInFlight { session: self.clone(), number, how: Unanswered::Dropped };
+        Box::pin(in_flight.until_answered(suspect, reply))
     }
 
     /// Whether the servers close the connection on requests of this kind.
@@ -108,16 +164,14 @@ impl Session {
     /// Called before the session drops its client: a server may have replaced the session in the instant of a
     /// reconnect, when no task has learned yet that its request failed.
     pub(super) fn end_suspect_requests(&self) {
-        self.count_broken_connection();
-        self.0.suspect_requests.lock().clear();
+        let Some(present) = self.over_connection() else { return };
+        let counted = self.0.suspect_requests.lock().end(present);
+        self.broke_at(counted);
     }
 
-    fn count_broken_connection(&self) {
-        let mut requests = self.0.suspect_requests.lock();
-        let Some(connection) = self.carrier() else { return };
-        let Some(suspect) = requests.broken_before(connection) else { return };
+    fn broke_at(&self, counted: Option<Suspect>) {
+        let Some(suspect) = counted else { return };
         let verdict = self.settings().hang_ups.lock().broke(suspect, self.now());
-        drop(requests);
         if let Some(holds_for) = verdict {
             warn!(
                 request = %suspect, ?holds_for, epoch = self.0.epoch.0, purpose = %self.settings().purpose,
@@ -126,28 +180,14 @@ impl Session {
         }
     }
 
-    /// The number of the connection that carries a request which is sent now. Of the connections before it,
-    /// each is broken.
-    fn carrier(&self) -> Option<u64> {
+    fn over_connection(&self) -> Option<Connection> {
         let wire = self.wire().ok()?;
         loop {
-            let connection = wire.connection_id();
-            let link = wire.link();
-            if wire.connection_id() == connection {
-                return Some(carrier(link, connection));
+            let (id, link) = (wire.connection_id(), wire.link());
+            if wire.connection_id() == id {
+                return Some(Connection { id, link });
             }
         }
-    }
-}
-
-fn carrier(link: Link, connection: u64) -> u64 {
-    match link {
-        Link::Up => connection,
-        // The client keeps the request for the next connection.
-        Link::Down => connection + 1,
-        // The end of a session is the last change of its link. It breaks no connection: if one broke, the link
-        // went down before.
-        Link::Ended(_) => connection.saturating_sub(1),
     }
 }
 
@@ -155,121 +195,132 @@ fn carrier(link: Link, connection: u64) -> u64 {
 struct SuspectInFlight {
     session: Session,
     number: u64,
+    how: Unanswered,
 }
 
 impl SuspectInFlight {
-    fn answered(&self, suspect: Suspect) {
-        let inner = &self.session.0;
-        inner.suspect_requests.lock().ended(self.number);
-        inner.settings.hang_ups.lock().answered(suspect);
+    async fn until_answered<T>(mut self, suspect: Suspect, reply: Reply<T>) -> Result<T, WireError> {
+        let result = reply.await;
+        match &result {
+            Ok(_) | Err(WireError::Refused(_)) => {
+                let inner = &self.session.0;
+                inner.settings.hang_ups.lock().answered(suspect);
+                inner.suspect_requests.lock().answered(self.number);
+            }
+            Err(WireError::Broken(_)) => self.how = Unanswered::Failed,
+            Err(_) => {}
+        }
+        result
     }
 }
 
 impl Drop for SuspectInFlight {
     fn drop(&mut self) {
-        self.session.count_broken_connection();
-        self.session.0.suspect_requests.lock().ended(self.number);
+        let session = &self.session;
+        if let Some(present) = session.over_connection() {
+            let counted = session.0.suspect_requests.lock().unanswered(self.number, self.how, present);
+            session.broke_at(counted);
+        }
+        session.0.suspect_requests.lock().answered(self.number);
+        session.0.suspect_ended.notify_waiters();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
     use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
     use super::*;
     use crate::error::LossReason;
     use crate::manager::ConnectionManager;
-    use crate::time::deadline::Deadline;
+
+    fn up(id: u64) -> Connection {
+        Connection { id, link: Link::Up }
+    }
+
+    fn down(id: u64) -> Connection {
+        Connection { id, link: Link::Down }
+    }
 
     /// These requests are sent over a connection, which then breaks. Returns the kinds that it counts for.
-    fn break_with(requests: &mut SuspectRequests, connection: u64, suspects: &[Suspect]) -> Vec<Suspect> {
-        let sent: Vec<u64> = suspects.iter().map(|suspect| requests.sent(*suspect, connection)).collect();
+    fn break_with(requests: &mut SuspectRequests, id: u64, suspects: &[Suspect]) -> Vec<Suspect> {
+        let sent: Vec<u64> = suspects.iter().map(|suspect| requests.sent(*suspect, up(id))).collect();
         // All tasks learn of it, whatever the order in which they run, and whether the link is up again.
-        let mut counted = Vec::new();
-        for (number, link) in sent.into_iter().rev().zip([Link::Down, Link::Up].into_iter().cycle()) {
-            let present = if link == Link::Up { connection + 2 } else { connection + 1 };
-            counted.extend(requests.broken_before(carrier(link, present)));
-            requests.ended(number);
-        }
-        assert!(requests.in_flight.is_empty());
-        counted
+        let seen = [(Unanswered::Failed, down(id + 1)), (Unanswered::Dropped, up(id + 2))];
+        let ends = sent.into_iter().rev().zip(seen.into_iter().cycle());
+        ends.filter_map(|(number, (how, present))| requests.unanswered(number, how, present)).collect()
     }
 
     #[test]
     fn a_connection_counts_once_whatever_it_carried() {
         let mut requests = SuspectRequests::default();
-        for connection in [0, 2, 4] {
-            let counted = break_with(&mut requests, connection, &[Suspect::Container; 30]);
-            assert_eq!(counted, [Suspect::Container]);
+        for id in [0, 2, 4] {
+            assert_eq!(break_with(&mut requests, id, &[Suspect::Container; 30]), [Suspect::Container]);
         }
     }
 
     #[test]
     fn a_connection_counts_for_the_kind_of_its_oldest_unanswered_request() {
         let mut requests = SuspectRequests::default();
-        for connection in [0, 2, 4] {
-            let answered = requests.sent(Suspect::PathWatch, connection);
-            requests.ended(answered);
+        for id in [0, 2, 4] {
+            let answered = requests.sent(Suspect::PathWatch, up(id));
+            requests.answered(answered);
             let suspects = [Suspect::OwnEphemerals, Suspect::Container];
-            assert_eq!(break_with(&mut requests, connection, &suspects), [Suspect::OwnEphemerals]);
+            assert_eq!(break_with(&mut requests, id, &suspects), [Suspect::OwnEphemerals]);
         }
     }
 
     #[test]
     fn a_failure_that_is_learned_late_counts_its_own_connection_and_no_later_one() {
         let mut requests = SuspectRequests::default();
-        let late = requests.sent(Suspect::Container, 0);
-        let next = requests.sent(Suspect::OwnEphemerals, 2);
-        assert_eq!(requests.broken_before(2), Some(Suspect::Container));
-        requests.ended(late);
+        let late = requests.sent(Suspect::Container, up(0));
+        let next = requests.sent(Suspect::OwnEphemerals, up(2));
+        assert_eq!(requests.unanswered(late, Unanswered::Failed, up(2)), Some(Suspect::Container));
         // The request of the present connection is still in flight, and counts when that one breaks.
-        assert_eq!(requests.broken_before(2), None);
-        assert_eq!(requests.broken_before(4), Some(Suspect::OwnEphemerals));
-        requests.ended(next);
-    }
-
-    #[test]
-    fn a_request_that_the_client_sends_over_the_next_connection_counts_when_that_one_breaks() {
-        let mut requests = SuspectRequests::default();
-        let (failed, kept) = (requests.sent(Suspect::Container, 0), requests.sent(Suspect::Container, 0));
-        assert_eq!(requests.broken_before(carrier(Link::Down, 1)), Some(Suspect::Container));
-        requests.ended(failed);
-        assert_eq!(requests.broken_before(carrier(Link::Up, 2)), None);
-        assert_eq!(requests.broken_before(carrier(Link::Down, 3)), Some(Suspect::Container));
-        requests.ended(kept);
+        let counted = requests.unanswered(next, Unanswered::Failed, up(4));
+        assert_eq!(counted, Some(Suspect::OwnEphemerals));
     }
 
     #[test]
     fn a_request_that_is_sent_without_a_connection_counts_for_the_next_one() {
         let mut requests = SuspectRequests::default();
-        requests.sent(Suspect::PathWatch, carrier(Link::Down, 1));
-        assert_eq!(requests.broken_before(carrier(Link::Down, 1)), None);
-        assert_eq!(requests.broken_before(carrier(Link::Up, 2)), None);
-        assert_eq!(requests.broken_before(carrier(Link::Down, 3)), Some(Suspect::PathWatch));
+        let broken = requests.sent(Suspect::Container, up(0));
+        let kept = requests.sent(Suspect::PathWatch, down(1));
+        assert_eq!(requests.unanswered(broken, Unanswered::Failed, down(1)), Some(Suspect::Container));
+        assert_eq!(requests.unanswered(kept, Unanswered::Failed, down(3)), Some(Suspect::PathWatch));
+        let dropped = requests.sent(Suspect::PathWatch, down(3));
+        assert_eq!(requests.unanswered(dropped, Unanswered::Dropped, up(4)), None, "its connection lives");
+    }
+
+    /// The client has connected, lost the connection and connected again between two reads of its state.
+    #[test]
+    fn a_connection_that_no_task_has_seen_counts_by_the_failure_of_its_request() {
+        let mut requests = SuspectRequests::default();
+        let failed = requests.sent(Suspect::Container, down(1));
+        assert_eq!(requests.unanswered(failed, Unanswered::Failed, up(2)), Some(Suspect::Container));
     }
 
     #[test]
-    fn a_request_whose_connection_lives_counts_for_nothing_when_no_task_waits_for_it() {
+    fn a_request_whose_connection_lives_counts_for_nothing() {
         let mut requests = SuspectRequests::default();
-        for _ in 0..10 {
-            let dropped = requests.sent(Suspect::Container, 0);
-            assert_eq!(requests.broken_before(carrier(Link::Up, 0)), None);
-            requests.ended(dropped);
+        for how in [Unanswered::Failed, Unanswered::Dropped] {
+            let number = requests.sent(Suspect::Container, up(2));
+            assert_eq!(requests.unanswered(number, how, up(2)), None);
         }
+        assert!(requests.in_flight.is_empty());
     }
 
     #[test]
     fn the_end_of_a_session_counts_a_connection_that_broke_before_and_none_that_lived() {
-        let end = Link::Ended(LossReason::SessionExpired);
-        let mut requests = SuspectRequests::default();
-        requests.sent(Suspect::Container, 0);
-        assert_eq!(requests.broken_before(carrier(end, 1)), None, "the session ended on a connection");
-        assert_eq!(
-            requests.broken_before(carrier(end, 2)),
-            Some(Suspect::Container),
-            "the link went down before"
-        );
+        let ended = |id| Connection { id, link: Link::Ended(LossReason::SessionExpired) };
+        for (present, counted) in [(ended(1), None), (up(0), None), (ended(2), Some(Suspect::Container))] {
+            let mut requests = SuspectRequests::default();
+            requests.sent(Suspect::Container, up(0));
+            assert_eq!(requests.end(present), counted, "{present:?}");
+        }
     }
+
     /// Ends a session with an unanswered request, which no task polls. Returns whether the next session of the
     /// manager counts the connection.
     async fn counts_at_the_end(reason: LossReason, breaks: bool) -> bool {
@@ -278,7 +329,7 @@ mod tests {
         let session = manager.session(Deadline::never(), "/node").await.unwrap();
         let unanswered = server.fault(When::op(Op::GetEphemerals), Fault::DropReply);
         let list = || session.read(|wire| wire.own_ephemerals("/node"));
-        let reply = session.send_suspect(Suspect::OwnEphemerals, list);
+        let reply = session.send_suspect(Suspect::OwnEphemerals, Deadline::never(), list).await;
         unanswered.hit().await;
         if breaks {
             let before = session.connection();
@@ -289,7 +340,8 @@ mod tests {
         drop(reply);
         let next = manager.session(Deadline::never(), "/node").await.unwrap();
         assert!(!next.is_same_as(&session));
-        next.settings().hang_ups.lock().may_be_cause(Suspect::OwnEphemerals)
+        let mut hang_ups = next.settings().hang_ups.lock();
+        (0..2).any(|_| hang_ups.broke(Suspect::OwnEphemerals, next.now()).is_some())
     }
 
     #[tokio::test]
@@ -305,22 +357,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_broken_connection_requests_of_its_kind_are_sent_one_by_one_until_an_answer() {
+    async fn until_an_answer_requests_of_a_kind_are_sent_one_by_one() {
         let server = TestServer::start().await.unwrap();
         let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
         let session = manager.session(Deadline::never(), "/node").await.unwrap();
-        let list = || {
-            let list = || session.read(|wire| wire.own_ephemerals("/node"));
-            session.send_suspect(Suspect::OwnEphemerals, list)
-        };
-        let (first, second) = (list(), list());
-        assert!(first.await.is_ok() && second.await.is_ok());
-        session.settings().hang_ups.lock().broke(Suspect::OwnEphemerals, session.now());
-        let (first, second) = (list(), list());
-        assert!(matches!(second.await, Err(WireError::Broken(_))));
-        assert!(first.await.is_ok());
-        let (first, second) = (list(), list());
-        assert!(first.await.is_ok() && second.await.is_ok());
+        let list = || session.read(|wire| wire.own_ephemerals("/node"));
+        let send = || session.send_suspect(Suspect::OwnEphemerals, Deadline::never(), list);
+        for _ in 0..2 {
+            let first = send().await;
+            let mut second = std::pin::pin!(send());
+            assert!(second.as_mut().now_or_never().is_none());
+            assert!(first.await.is_ok());
+            let (second, third) = (second.await, send().await);
+            assert!(second.await.is_ok() && third.await.is_ok());
+            session.settings().hang_ups.lock().broke(Suspect::OwnEphemerals, session.now());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_a_task_holds_without_polling_it_does_not_block_the_next_one() {
+        let server = TestServer::start().await.unwrap();
+        let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
+        let session = manager.session(Deadline::never(), "/node").await.unwrap();
+        let list = || session.read(|wire| wire.own_ephemerals("/node"));
+        let send = || session.send_suspect(Suspect::OwnEphemerals, Deadline::never(), list);
+        let held = send().await;
+        assert!(send().await.await.is_ok());
+        drop(held);
     }
 
     #[tokio::test]

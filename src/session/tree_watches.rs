@@ -51,20 +51,19 @@ impl Session {
             return Ok(None);
         }
         let Some(room) = self.watch_budget().reserve(path) else { return Ok(None) };
-        let (counted, mut reply) = {
+        let mut counted = None;
+        let send = || {
             // The kinds are counted in the order in which the requests are sent.
             let mut counts = self.0.tree_watches.0.lock();
             let is_tree = depth == WatchDepth::Tree || counts.contains_key(path);
-            let counted = is_tree.then(|| {
+            counted = is_tree.then(|| {
                 *counts.entry(path.to_owned()).or_default() += 1;
                 TreeWatch { path: path.to_owned(), watches: Arc::clone(&self.0.tree_watches) }
             });
             let depth = if is_tree { WatchDepth::Tree } else { WatchDepth::Node };
-            let send = || self.read(|wire| wire.watch_all_changes(path, depth));
-            let reply = self.send_suspect(Suspect::PathWatch, send);
-            drop(counts);
-            (counted, reply)
+            self.read(|wire| wire.watch_all_changes(path, depth))
         };
+        let mut reply = self.send_suspect(Suspect::PathWatch, deadline, send).await;
         let paths = self.await_reply(&mut reply, deadline).await?;
         Ok(Some(PathWatch { paths, _counted: counted, _room: room }))
     }

@@ -62,8 +62,9 @@ impl Session {
 
     /// Sends the list of this session's nodes below `path`: only such nodes as the connection's session owns
     /// are in it. Some servers close the connection on it.
-    fn list_own(&self, path: &str) -> Reply<Vec<String>> {
-        self.send_suspect(Suspect::OwnEphemerals, || self.read(|wire| wire.own_ephemerals(path)))
+    async fn list_own(&self, path: &str) -> Reply<Vec<String>> {
+        let list = || self.read(|wire| wire.own_ephemerals(path));
+        self.send_suspect(Suspect::OwnEphemerals, Deadline::never(), list).await
     }
 
     /// Whether the servers do not know the list of a session's nodes, as far as this error shows.
@@ -94,7 +95,7 @@ impl Session {
             self.end_without_proof();
             return true;
         }
-        match self.await_reply(&mut self.list_own(path), limit).await {
+        match self.await_reply(&mut self.list_own(path).await, limit).await {
             Ok(mine) if mine.iter().any(|own| own == path) => {
                 self.verified(connection);
                 true
@@ -130,7 +131,7 @@ impl Session {
         if self.is_connection_verified() || self.hangs_up_on(Suspect::OwnEphemerals) {
             return Ok(());
         }
-        match self.await_reply(&mut self.list_own(path), Deadline::never()).await {
+        match self.await_reply(&mut self.list_own(path).await, Deadline::never()).await {
             Ok(mine) if mine.iter().any(|own| own == path) => self.verified(connection),
             Ok(_) => {
                 let mut reply = self.read(|wire| wire.exists(path));
@@ -155,7 +156,7 @@ impl Session {
         if self.is_connection_verified() || self.hangs_up_on(Suspect::OwnEphemerals) {
             return Ok(());
         }
-        let mut listed = self.list_own(path);
+        let mut listed = self.list_own(path).await;
         let mut reply = self.read(|wire| wire.exists(path));
         match self.await_reply(&mut listed, Deadline::never()).await {
             Ok(theirs) if theirs.iter().any(|own| own == path) => {
