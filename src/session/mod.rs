@@ -34,6 +34,8 @@ mod requests;
 mod retry;
 mod settings;
 mod suspect_requests;
+#[cfg(test)]
+mod suspect_requests_test;
 mod table;
 mod tree_watches;
 mod txn_in_flight;

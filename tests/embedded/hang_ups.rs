@@ -68,9 +68,10 @@ async fn one_broken_connection_leaves_containers_on_however_many_creates_it_carr
     const TASKS: u64 = 30;
     let server_fixture = ServerFixture::start().await.unwrap();
     let server = &server_fixture.server;
-    let first = Mutex::new(&server_fixture.rival, LOCK).unwrap().acquire().await.unwrap();
-    first.release().await.unwrap();
     let actor = connected(server, LONG).await;
+    // Until a first answer, creates of containers are sent one by one.
+    let first = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
+    first.release().await.unwrap();
     // The connection breaks when all creates are on their way, and none is answered.
     let create = When::op(Op::CreateContainer).path("/locks/*");
     let unanswered = server.fault(create.clone().times(TASKS - 1), Fault::DropReply);
