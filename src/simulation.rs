@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::session::lease::SessionLease;
+use crate::session::SessionLease;
 use crate::time::boot::BootInstant;
 
 pub use crate::environment::Environment;

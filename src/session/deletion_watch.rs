@@ -26,7 +26,7 @@ impl Session {
         let mut watched = FuturesUnordered::new();
         let mut is_due = true;
         loop {
-            self.0.deletion_watcher.park();
+            self.0.owned_nodes.deletion_watcher().park();
             if is_due {
                 for (node, room) in self.unwatched_nodes() {
                     watched.push(self.watch_node(Arc::downgrade(&node), node.path().to_owned(), room));
@@ -34,14 +34,14 @@ impl Session {
             }
             let is_idle = watched.is_empty() && !self.holds_something();
             if !is_idle {
-                self.0.deletion_watcher.unpark();
+                self.0.owned_nodes.deletion_watcher().unpark();
             }
             tokio::select! {
                 biased;
                 // A watch that could not be set is tried again later: an immediate retry could fail again and
                 // again.
                 Some(has_fired) = watched.next(), if !watched.is_empty() => is_due = has_fired,
-                () = self.0.deletion_watcher.woken(), if is_idle => is_due = true,
+                () = self.0.owned_nodes.deletion_watcher().woken(), if is_idle => is_due = true,
                 () = tokio::time::sleep(fractions::watch_scan_interval(self.timeout())), if !is_idle => {
                     is_due = true;
                 }
@@ -54,7 +54,7 @@ impl Session {
     /// unwatched until there is room.
     fn unwatched_nodes(&self) -> Vec<(Arc<OwnedNode>, Option<Reservation>)> {
         let long_ago = self.now().before(self.held_for_long());
-        let is_due = |node: &&Arc<OwnedNode>| node.is_held_since(long_ago) && node.begin_deletion_watch();
+        let is_due = |node: &OwnedNode| node.is_held_since(long_ago) && node.begin_deletion_watch();
         let with_room = |node: &Arc<OwnedNode>| {
             let has_watch = node.watch().is_some();
             let room = if has_watch { None } else { self.watch_budget().reserve_spare(node.path()) };
@@ -64,7 +64,7 @@ impl Session {
             }
             Some((Arc::clone(node), room))
         };
-        self.0.owned_nodes.read(|nodes| nodes.values().filter(is_due).map_while(with_room).collect())
+        self.0.owned_nodes.take_while(is_due, with_room)
     }
 
     /// Resolves when the watch has fired. Returns whether a watch was set.

@@ -1,11 +1,12 @@
-//! The gate of promise 1: the only place that decides that a node is held.
-
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! The gate of promise 1: the only place that decides that a node is held. And what else a session knows of
+//! its lease.
 
 use tracing::debug;
 
 use super::{OwnedNode, ServersReset, Session};
 use crate::error::LossReason;
+use crate::telemetry::metrics;
+use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 
 impl Session {
@@ -20,22 +21,18 @@ impl Session {
         if let Some(reset) = self.servers_reset() {
             return Err(reset);
         }
-        let lease = self.0.lease.lock();
-        let now = self.now();
-        if self.loss().is_some() || !lease.covers(now) {
-            return Ok(false);
+        let is_alive = || self.loss().is_none();
+        let is_granted =
+            self.0.lease.grant_under(is_alive, |expirations, now| node.mark_held(expirations, now));
+        if is_granted {
+            self.0.owned_nodes.deletion_watcher().notify();
         }
-        node.mark_held(lease.expirations(now), now);
-        drop(lease);
-        self.0.clock_watcher.notify();
-        self.0.deletion_watcher.notify();
-        self.mark_used();
-        Ok(true)
+        Ok(is_granted)
     }
 
     /// Whether the server cannot have expired the session yet.
     pub(crate) fn is_lease_valid(&self) -> bool {
-        self.loss().is_none() && self.0.lease.lock().covers(self.now())
+        self.loss().is_none() && self.0.lease.is_valid()
     }
 
     /// Waits until the lease is valid. Returns `Ok(false)` if the deadline passes first.
@@ -44,30 +41,61 @@ impl Session {
             return Ok(true);
         }
         debug!(epoch = self.epoch().as_u64(), "waiting for the ensemble to confirm the session");
-        self.0.waiting_for_lease.fetch_add(1, Ordering::AcqRel);
-        let _waiting = Countdown(&self.0.waiting_for_lease);
-        loop {
-            let mut moved = std::pin::pin!(self.0.lease_moved.notified());
-            moved.as_mut().enable();
-            if self.is_lease_valid() {
-                return Ok(true);
-            }
-            self.0.renewal.wake();
-            tokio::select! {
-                biased;
-                () = moved => {}
-                reason = self.ended() => return Err(reason),
-                () = deadline.passed() => return Ok(false),
-            }
+        self.0.lease.until_valid(self.ended(), deadline).await
+    }
+
+    pub(crate) fn lease_valid_until(&self) -> BootInstant {
+        self.0.lease.valid_until()
+    }
+
+    /// How often the lease has run out.
+    pub(crate) fn expirations(&self) -> u64 {
+        self.0.lease.expirations()
+    }
+
+    /// Records that locks are in use: the lease is kept confirmed for a while, so that the next acquire needs
+    /// no confirmation.
+    pub(crate) fn mark_used(&self) {
+        self.0.lease.mark_used();
+    }
+
+    /// Whether the ensemble gives no answer although the link is up.
+    pub(crate) fn quorum_silent(&self) -> bool {
+        self.0.lease.is_quorum_silent()
+    }
+
+    /// Whether the present connection is verified to carry this session. If it is not, a node that does not
+    /// exist may have ended with the session.
+    pub(super) fn is_connection_verified(&self) -> bool {
+        self.connection().is_some_and(|connection| self.0.lease.is_verified(connection))
+    }
+
+    /// Records that this connection carries this session.
+    pub(super) fn verified(&self, connection: u64) {
+        if self.connection() == Some(connection) {
+            self.0.lease.verified(connection);
         }
     }
-}
 
-/// Decrements a counter when it is dropped.
-struct Countdown<'a>(&'a AtomicUsize);
+    /// A request sent at `sent` on `connection` was processed by the quorum.
+    pub(super) fn confirmed(&self, connection: u64, sent: BootInstant) {
+        self.0.lease.forget_silence();
+        // The request was sent on one connection and answered on another, so it proves nothing about either.
+        if self.connection() == Some(connection)
+            && let Some(margin) = self.0.lease.confirmed(connection, sent)
+        {
+            metrics::lease_margin(|| self.holds_something().then_some(margin));
+        }
+    }
 
-impl Drop for Countdown<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+    /// As if no request had been confirmed for long. Returns the lease as it was.
+    #[cfg(test)]
+    pub(crate) fn run_lease_out(&self) -> super::lease_keeper::SessionLease {
+        self.0.lease.run_out()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn restore_lease(&self, lease: super::lease_keeper::SessionLease) {
+        let _ = self.0.lease.restore(lease);
     }
 }

@@ -5,7 +5,7 @@
 
 mod child_watch;
 mod closing;
-mod connection;
+mod connections;
 mod counted_wire;
 mod deletion_watch;
 mod directory;
@@ -13,8 +13,7 @@ mod epoch;
 mod grant;
 mod hang_ups;
 pub(crate) mod janitor;
-pub(crate) mod lease;
-mod lease_expiry;
+mod lease_keeper;
 mod lease_renewal;
 mod loss_notice;
 mod node_bytes;
@@ -29,7 +28,6 @@ mod owned_node;
 mod owned_node_test;
 mod owned_nodes;
 mod parker;
-mod read_window;
 mod requests;
 mod retry;
 mod settings;
@@ -37,47 +35,46 @@ mod suspect_requests;
 #[cfg(test)]
 mod suspect_requests_test;
 mod table;
-mod tree_watches;
 mod txn_in_flight;
 mod verify;
-mod watch_budget;
+mod watches;
 mod zxid_history;
 
 use std::fmt::{self, Debug, Formatter};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 pub(crate) use self::child_watch::{until_changed, until_child};
 pub(crate) use self::closing::ClosingNodes;
+use self::connections::{Connections, LinkChange};
 use self::counted_wire::CountedWire;
 pub(crate) use self::directory::{ParentLifetime, make_directory, make_queue_directory};
 pub use self::epoch::Epoch;
 pub(crate) use self::hang_ups::{HangUps, Suspect};
+use self::lease_keeper::LeaseKeeper;
+#[cfg(feature = "__simulation")]
+pub(crate) use self::lease_keeper::SessionLease;
 use self::node_bytes::NodeBytes;
-use self::node_register::NodeRegister;
 pub(crate) use self::origin::Origin;
 pub(crate) use self::own_watch::SharedWatch;
 pub(crate) use self::owned_node::OwnedNode;
-use self::parker::Parker;
-pub(crate) use self::read_window::{ReadRoom, ReadWindow};
+use self::owned_nodes::OwnedNodes;
 pub(crate) use self::retry::Stop;
 pub(crate) use self::settings::{SessionPurpose, SessionSettings};
 use self::suspect_requests::SuspectRequests;
 pub(crate) use self::table::SessionTable;
-pub(crate) use self::tree_watches::PathWatch;
-use self::tree_watches::TreeWatches;
 pub(crate) use self::txn_in_flight::TxnInFlight;
-pub(crate) use self::watch_budget::{Reservation, WatchBudget};
+use self::watches::Watches;
+pub(crate) use self::watches::{PathWatch, ReadRoom, ReadWindow, Reservation, WatchBudget};
 pub(crate) use self::zxid_history::{ServersReset, ZxidHistory};
 use crate::error::LossReason;
 use crate::session::janitor::Janitor;
-use crate::session::lease::SessionLease;
 use crate::time::boot::BootInstant;
 use crate::time::server_clock::ServerClock;
 use crate::wire::{Link, Wire, WireError};
@@ -91,40 +88,17 @@ struct SessionInner {
     id: i64,
     timeout: Duration,
     settings: Arc<SessionSettings>,
-    /// `None` once the session ended: a session is kept alive as long as one clone of its client exists.
-    wire: RwLock<Option<Arc<dyn Wire>>>,
     ended: CancellationToken,
-    lease: Mutex<SessionLease>,
-    /// Notifies waiters that the lease was renewed.
-    lease_moved: Notify,
-    /// The task that keeps the lease confirmed while that is needed.
-    renewal: Parker,
-    /// The task that reads the clock while a lock is held.
-    clock_watcher: Parker,
-    /// The task that awaits the watches on held nodes.
-    deletion_watcher: Parker,
-    owned_nodes: NodeRegister<OwnedNode, LossReason>,
-    next_owned_node: AtomicU64,
+    connections: Connections,
+    lease: LeaseKeeper,
+    owned_nodes: OwnedNodes<OwnedNode>,
     /// The state that another part of the library keeps for this session.
     table: OnceLock<Arc<dyn SessionTable>>,
-    /// The ensemble did not answer a confirmation over this connection.
-    quorum_silent: AtomicBool,
-    /// Tasks that wait for the lease to become valid.
-    waiting_for_lease: AtomicUsize,
-    last_used: Mutex<BootInstant>,
     suspect_requests: Mutex<SuspectRequests>,
     /// Notifies of the end of one of them.
     suspect_ended: Notify,
-    /// The connection on which reads show everything that this session has learned.
-    synced_on: AtomicU64,
-    watch_budget: WatchBudget,
+    watches: Watches,
     node_bytes: NodeBytes,
-    read_window: ReadWindow,
-    tree_watches: Arc<TreeWatches>,
-    /// Since when the link is down, if it is.
-    down_since: Mutex<Option<BootInstant>>,
-    /// The connection on which requests get no answers, and since when.
-    silence: Mutex<Option<(u64, BootInstant)>>,
     server_clock: ServerClock,
     janitor: Janitor,
 }
@@ -144,29 +118,16 @@ impl Session {
             epoch,
             id: wire.session_id(),
             timeout,
-            lease: Mutex::new(SessionLease::new(timeout, settings.tick, opened)),
+            lease: LeaseKeeper::new(Arc::clone(&settings), timeout, opened),
             settings,
-            wire: RwLock::new(Some(wire)),
+            connections: Connections::new(wire),
             ended: CancellationToken::new(),
-            lease_moved: Notify::new(),
-            renewal: Parker::default(),
-            clock_watcher: Parker::default(),
-            deletion_watcher: Parker::default(),
-            owned_nodes: NodeRegister::new(),
-            next_owned_node: AtomicU64::new(0),
+            owned_nodes: OwnedNodes::new(),
             table: OnceLock::new(),
-            quorum_silent: AtomicBool::new(false),
-            waiting_for_lease: AtomicUsize::new(0),
-            last_used: Mutex::new(opened),
             suspect_requests: Mutex::default(),
             suspect_ended: Notify::new(),
-            synced_on: AtomicU64::new(0),
-            watch_budget: WatchBudget::default(),
+            watches: Watches::default(),
             node_bytes,
-            read_window: ReadWindow::default(),
-            tree_watches: Arc::default(),
-            down_since: Mutex::new(None),
-            silence: Mutex::new(None),
             server_clock: ServerClock::default(),
             janitor,
         }))
@@ -174,13 +135,27 @@ impl Session {
 
     /// Runs until the session is over, and reports each change of the link to `on_link`.
     pub(crate) async fn run(&self, on_link: impl Fn(Link)) -> LossReason {
+        let on_change = |change| match change {
+            LinkChange::Down => on_link(Link::Down),
+            LinkChange::Replaced => {
+                on_link(Link::Down);
+                self.0.lease.forget_silence();
+            }
+            LinkChange::Up => {
+                on_link(Link::Up);
+                self.0.lease.wake_renewal();
+            }
+        };
         tokio::select! {
             biased;
-            reason = self.follow_link(on_link) => reason,
+            reason = self.0.connections.follow(|| self.now(), on_change) => match reason {
+                Some(reason) => reason,
+                None => self.ended().await,
+            },
             () = self.verify_connections() => LossReason::SessionExpired,
             reason = self.ended() => reason,
-            () = self.confirm_while_needed() => LossReason::SessionExpired,
-            () = self.expire_by_clock() => LossReason::SessionExpired,
+            () = self.0.lease.confirm_while_needed(self) => LossReason::SessionExpired,
+            () = self.0.lease.expire_by_clock(self) => LossReason::SessionExpired,
             () = self.watch_held_nodes() => LossReason::SessionExpired,
         }
     }
@@ -211,7 +186,7 @@ impl Session {
     }
 
     pub(crate) fn watch_budget(&self) -> &WatchBudget {
-        &self.0.watch_budget
+        self.0.watches.budget()
     }
 
     pub(crate) fn node_bytes(&self) -> &NodeBytes {
@@ -222,9 +197,37 @@ impl Session {
         self.0.settings.environment.now()
     }
 
+    /// Registers a node of this session.
+    pub(crate) fn register(&self, path: Arc<str>, data: Arc<[u8]>, origin: Origin) -> Arc<OwnedNode> {
+        let make = |number| OwnedNode::new(number, path, self.clone(), origin, data);
+        let (node, loss) = self.0.owned_nodes.register(make);
+        match loss {
+            None => self.0.lease.wants_renewal(),
+            Some(reason) => _ = node.lose(reason),
+        }
+        node
+    }
+
+    /// Removes a node of this session.
+    pub(crate) fn unregister(&self, node: &OwnedNode) {
+        self.0.owned_nodes.remove(node.number());
+    }
+
+    pub(super) fn is_registered(&self, node: &OwnedNode) -> bool {
+        self.0.owned_nodes.contains(node.number())
+    }
+
+    fn holds_something(&self) -> bool {
+        self.0.owned_nodes.any(OwnedNode::is_held)
+    }
+
+    fn held_nodes(&self) -> Vec<Arc<OwnedNode>> {
+        self.0.owned_nodes.all(OwnedNode::is_held)
+    }
+
     /// Why the session is over, if it is.
     pub(crate) fn loss(&self) -> Option<LossReason> {
-        self.0.owned_nodes.loss().copied()
+        self.0.owned_nodes.loss()
     }
 
     /// Resolves when the session is over.
@@ -248,17 +251,14 @@ impl Session {
         self.0.ended.cancel();
         self.0.node_bytes.end();
         self.end_suspect_requests();
-        if let Some(wire) = self.0.wire.write().take() {
-            wire.abandon();
-        }
+        self.0.connections.close();
     }
 
     /// The client reports a session as expired also if no server answered for long. Then it is not known
     /// whether the session expired. The client never does so earlier than a session timeout after the link
     /// went down.
     fn known(&self, reason: LossReason) -> LossReason {
-        let is_down_for_long =
-            || self.0.down_since.lock().is_some_and(|since| self.now().since(since) >= self.0.timeout);
+        let is_down_for_long = || self.0.connections.is_down_for(self.0.timeout, self.now());
         match reason {
             LossReason::SessionExpired if is_down_for_long() => LossReason::NoAnswer,
             _ => reason,
@@ -266,7 +266,35 @@ impl Session {
     }
 
     pub(crate) fn wire(&self) -> Result<Arc<dyn Wire>, WireError> {
-        self.0.wire.read().clone().ok_or_else(|| self.over())
+        self.0.connections.wire().ok_or_else(|| self.over())
+    }
+
+    fn link(&self) -> Link {
+        match self.wire() {
+            Ok(wire) => wire.link(),
+            Err(_) => Link::Ended(self.loss().unwrap_or(LossReason::SessionExpired)),
+        }
+    }
+
+    /// The number of the present connection. Every interruption of the link begins another one.
+    pub(crate) fn connection(&self) -> Option<u64> {
+        self.0.connections.present()
+    }
+
+    /// As [`connection`](Self::connection), but only if the link is up: a request that is sent now is sent
+    /// over it, and not queued.
+    pub(crate) fn live_connection(&self) -> Option<u64> {
+        self.0.connections.live()
+    }
+
+    /// Resolves once the link is up on another connection than `before`.
+    pub(crate) async fn reconnected(&self, before: Option<u64>) {
+        self.0.connections.reconnected(before).await;
+    }
+
+    /// Resolves once the link is down, or up on another connection than this one.
+    pub(crate) async fn interrupted(&self, connection: Option<u64>) {
+        self.0.connections.interrupted(connection).await;
     }
 
     fn over(&self) -> WireError {

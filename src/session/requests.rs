@@ -3,13 +3,13 @@
 use tracing::{error, warn};
 
 use super::zxid_history::SeenBefore;
-use super::{ServersReset, Session};
+use super::{PathWatch, ReadRoom, ReadWindow, ServersReset, Session, Suspect};
 use crate::error::{LossReason, Refusal};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
 use crate::wire::{
-    CreateMode, Created, Link, MultiError, Reply, Stat, Wire, WireError, WriteOp, WriteResult,
+    CreateMode, Created, Data, MultiError, Reply, Stat, WatchDepth, Wire, WireError, WriteOp, WriteResult,
 };
 
 /// The answer to a transaction.
@@ -38,7 +38,7 @@ impl Session {
         match &result {
             // Nothing was sent, so no server has answered.
             Err(WireError::Refused(Refusal::SessionFull)) => {}
-            Ok(_) | Err(WireError::Refused(_)) => *self.0.silence.lock() = None,
+            Ok(_) | Err(WireError::Refused(_)) => self.0.connections.answered(),
             Err(WireError::SessionEnded(reason)) => self.end(*reason),
             Err(WireError::Timeout) => self.had_no_answer(begun),
             Err(_) => {}
@@ -49,23 +49,33 @@ impl Session {
     /// The client considers a connection healthy as long as it receives bytes, even if they never form an
     /// answer: after one wrong length it waits for everything that follows. Only a new session helps then.
     fn had_no_answer(&self, begun: BootInstant) {
-        let (now, Some(connection)) = (self.now(), self.connection()) else { return };
+        let (now, max) = (self.now(), self.timeout() * SILENT_TIMEOUTS_MAX);
         // A request with a short deadline proves nothing.
-        if now.since(begun) < fractions::silence_min(self.timeout()) || self.link() != Link::Up {
-            return;
-        }
-        let mut silence = self.0.silence.lock();
-        let (on, since) = *silence.get_or_insert((connection, begun));
-        if on != connection {
-            *silence = Some((connection, begun));
-        } else if now.since(since) > self.timeout() * SILENT_TIMEOUTS_MAX {
-            drop(silence);
+        let is_long = now.since(begun) >= fractions::silence_min(self.timeout());
+        if is_long && self.0.connections.had_no_answer(max, begun, now) {
             warn!(
                 epoch = self.0.epoch.0, purpose = %self.settings().purpose,
                 "no answer for long on a connection that is up; giving the session up"
             );
             self.end(LossReason::LeaseRanOut);
         }
+    }
+
+    /// Ensures that a read that follows shows everything that this session has learned.
+    ///
+    /// A watch event does not raise the zxid by which a server that is behind refuses a client. A contender
+    /// that was granted a lock by an event, and is then moved to such a server, would read old data. One
+    /// sync with the quorum per connection prevents this. Returns the number of the connection when the sync
+    /// was asked for: if that is the present one, it is in sync.
+    pub(crate) async fn ensure_synced(&self, deadline: Deadline) -> Result<u64, WireError> {
+        let connection = self.wire()?.connection_id();
+        if self.0.connections.is_synced(connection) {
+            return Ok(connection);
+        }
+        let mut sync = self.quorum_sync();
+        self.await_reply(&mut sync, deadline).await?;
+        self.0.connections.set_synced(connection);
+        Ok(connection)
     }
 
     /// Sends a read now; the reply is awaited later.
@@ -170,6 +180,50 @@ impl Session {
                 Err(MultiError::Request(error)) => Err(error),
             }
         })
+    }
+
+    /// Watches a path, for as long as the connection lasts. Returns `None` without room for the path, and on
+    /// servers that close the connection on such a watch.
+    ///
+    /// The events come before the answers to reads that show what happened.
+    pub(crate) async fn watch_path(
+        &self,
+        path: &str,
+        depth: WatchDepth,
+        deadline: Deadline,
+    ) -> Result<Option<PathWatch>, WireError> {
+        if self.hangs_up_on(Suspect::PathWatch) {
+            warn!(path, "the servers close the connection on the watch of a view, which polls instead");
+            return Ok(None);
+        }
+        let Some(mut watch) = self.0.watches.reserve_path(path) else { return Ok(None) };
+        let send = || watch.send(path, depth, |depth| self.read(|wire| wire.watch_all_changes(path, depth)));
+        let mut reply = self.send_suspect(Suspect::PathWatch, deadline, send).await;
+        let paths = self.await_reply(&mut reply, deadline).await?;
+        Ok(Some(watch.answered(paths)))
+    }
+
+    pub(crate) fn read_window(&self) -> &ReadWindow {
+        self.0.watches.read_window()
+    }
+
+    /// Waits for room for one read of a node's data.
+    pub(crate) async fn reserve_read(&self, deadline: Deadline) -> Result<ReadRoom, WireError> {
+        tokio::select! {
+            biased;
+            room = self.read_window().reserve(1) => Ok(room),
+            _ = self.ended() => Err(self.over()),
+            () = deadline.passed() => Err(WireError::Timeout),
+        }
+    }
+
+    /// Reads a node that is one of many, once there is room for it.
+    pub(crate) async fn read_one_of_many(&self, path: &str, deadline: Deadline) -> Result<Data, WireError> {
+        let room = self.reserve_read(deadline).await?;
+        let mut reply: Reply<Data> = self.read(|wire| wire.data(path));
+        let answer = self.await_reply(&mut reply, deadline).await;
+        room.answered(answer.iter().map(|(data, _)| data.len()));
+        answer
     }
 
     /// Sends a write of a node's data now; the reply is awaited later.

@@ -1,7 +1,5 @@
 //! Whether the present connection carries this session.
 
-use std::sync::Arc;
-
 use tracing::warn;
 
 use super::{OwnedNode, Session, Suspect};
@@ -11,20 +9,6 @@ use crate::time::fractions;
 use crate::wire::{Link, Reply, Stat, WireError};
 
 impl Session {
-    /// Whether the present connection is verified to carry this session. If it is not, a node that does not
-    /// exist may have ended with the session.
-    pub(super) fn is_connection_verified(&self) -> bool {
-        self.connection().is_some_and(|connection| self.0.lease.lock().is_verified(connection))
-    }
-
-    /// Records that this connection carries this session.
-    pub(super) fn verified(&self, connection: u64) {
-        if self.wire().is_ok_and(|wire| wire.connection_id() == connection) {
-            self.0.lease.lock().verify(connection, self.now());
-            self.0.lease_moved.notify_waiters();
-        }
-    }
-
     /// Verifies each connection by a node of this session. Runs as long as the session.
     ///
     /// An attempt is not cut short when the link changes: its failure counts against the request. After an
@@ -35,7 +19,7 @@ impl Session {
             let changed = wire.link_changed();
             let (link, connection) = (wire.link(), wire.connection_id());
             drop(wire);
-            if link != Link::Up || self.0.lease.lock().is_verified(connection) {
+            if link != Link::Up || self.0.lease.is_verified(connection) {
                 changed.await;
             } else if !self.verify_connection(connection).await {
                 // Without a node of this session, the next create verifies the connection.
@@ -47,9 +31,7 @@ impl Session {
 
     /// Returns whether the result is definite.
     async fn verify_connection(&self, connection: u64) -> bool {
-        let nodes: Vec<Arc<OwnedNode>> =
-            self.0.owned_nodes.read(|nodes| nodes.values().take(4).cloned().collect());
-        for node in nodes {
+        for node in self.0.owned_nodes.some(4) {
             if self.verify_by(&node, connection).await {
                 return true;
             }

@@ -19,6 +19,6 @@ mod parker;
 #[path = "../../src/shared_future.rs"]
 #[cfg_attr(not(test), expect(dead_code, reason = "a model needs less than the session"))]
 mod shared_future;
-#[path = "../../src/session/watch_budget.rs"]
+#[path = "../../src/session/watches/watch_budget.rs"]
 #[cfg_attr(not(test), expect(dead_code, reason = "a model needs less than the session"))]
 mod watch_budget;

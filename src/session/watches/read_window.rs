@@ -9,10 +9,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::Session;
-use crate::time::deadline::Deadline;
-use crate::wire::{Data, Reply, WireError};
-
 /// The data in flight, if it has the expected sizes, in KiB.
 const WINDOW: u32 = 2_048;
 /// Expected of a node before any was read, in KiB: the first reads are 16.
@@ -124,31 +120,6 @@ impl ReadRoom {
     pub(crate) fn answered(self, sizes: impl IntoIterator<Item = usize>) {
         let mut expected = self.expected.lock();
         sizes.into_iter().for_each(|bytes| expected.learn(bytes));
-    }
-}
-
-impl Session {
-    pub(crate) fn read_window(&self) -> &ReadWindow {
-        &self.0.read_window
-    }
-
-    /// Waits for room for one read of a node's data.
-    pub(crate) async fn reserve_read(&self, deadline: Deadline) -> Result<ReadRoom, WireError> {
-        tokio::select! {
-            biased;
-            room = self.read_window().reserve(1) => Ok(room),
-            _ = self.ended() => Err(self.over()),
-            () = deadline.passed() => Err(WireError::Timeout),
-        }
-    }
-
-    /// Reads a node that is one of many, once there is room for it.
-    pub(crate) async fn read_one_of_many(&self, path: &str, deadline: Deadline) -> Result<Data, WireError> {
-        let room = self.reserve_read(deadline).await?;
-        let mut reply: Reply<Data> = self.read(|wire| wire.data(path));
-        let answer = self.await_reply(&mut reply, deadline).await;
-        room.answered(answer.iter().map(|(data, _)| data.len()));
-        answer
     }
 }
 
