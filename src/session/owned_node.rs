@@ -298,8 +298,8 @@ impl OwnedNode {
         self.flags.has_lapsed(|| self.session.expirations())
     }
 
-    /// Applies what the clock, the session and the watch imply, and returns the verdict. Every deed that
-    /// rests on the node begins with it, and every wait repeats it.
+    /// Records what the clock, the session and the watch imply, and fails if the node is lost. Every deed
+    /// that rests on the node begins with it, and every wait repeats it.
     ///
     /// If the lease ran out while the node was held, and the session lives on, the node must not block other
     /// contenders, so the janitor deletes it.
@@ -316,7 +316,7 @@ impl OwnedNode {
                 self.settle_event(|_| ());
             }
         }
-        self.verdict()
+        self.recorded()
     }
 
     /// Applies the event of the watch, if it has fired, and then changes the watch, or what its event means.
