@@ -34,17 +34,17 @@ pub(super) struct SuspectRequests {
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     suspect: Suspect,
-    sent: Connection,
+    sent: SeenLink,
 }
 
-/// A connection, as a request sees it.
+/// The link, and the number of changes before it.
 #[derive(Clone, Copy, Debug)]
-struct Connection {
+struct SeenLink {
     id: u64,
     link: Link,
 }
 
-impl Connection {
+impl SeenLink {
     /// The number of the connection that carries a request which is sent now. Those before it are broken.
     fn carrier(self) -> u64 {
         match self.link {
@@ -69,7 +69,7 @@ enum Unanswered {
 
 impl SuspectRequests {
     /// A request is sent. Returns its number.
-    fn sent(&mut self, suspect: Suspect, over: Connection) -> u64 {
+    fn sent(&mut self, suspect: Suspect, over: SeenLink) -> u64 {
         self.sent += 1;
         self.in_flight.insert(self.sent, InFlight { suspect, sent: over });
         self.sent
@@ -85,7 +85,7 @@ impl SuspectRequests {
 
     /// The request has no answer. Returns the kind that its connection counts for, if that connection broke
     /// and is not counted yet.
-    fn unanswered(&mut self, number: u64, how: Unanswered, present: Connection) -> Option<Suspect> {
+    fn unanswered(&mut self, number: u64, how: Unanswered, present: SeenLink) -> Option<Suspect> {
         let sent = self.in_flight.get(&number)?.sent;
         let broke = match how {
             // The connection that carried it may have come and gone unseen.
@@ -98,7 +98,7 @@ impl SuspectRequests {
     }
 
     /// The session ends. Returns the kind that a connection which broke before counts for.
-    fn end(&mut self, present: Connection) -> Option<Suspect> {
+    fn end(&mut self, present: SeenLink) -> Option<Suspect> {
         let is_broken = |of: &InFlight| of.sent.carrier() < present.carrier();
         let last = self.in_flight.iter().rfind(|(_, of)| is_broken(of)).map(|(number, _)| *number);
         let counted = last.and_then(|number| self.count(number, present));
@@ -106,9 +106,9 @@ impl SuspectRequests {
         counted
     }
 
-    fn count(&mut self, number: u64, present: Connection) -> Option<Suspect> {
-        let uncounted = self.in_flight.iter().filter(|(other, _)| **other > self.counted);
-        let oldest = uncounted.take_while(|(other, _)| **other <= number).next()?.1.suspect;
+    fn count(&mut self, number: u64, present: SeenLink) -> Option<Suspect> {
+        let to_count = self.in_flight.iter().filter(|(other, _)| **other > self.counted);
+        let oldest = to_count.take_while(|(other, _)| **other <= number).next()?.1.suspect;
         let is_broken = |of: &InFlight| of.sent.carrier() < present.carrier();
         let last = self.in_flight.iter().rfind(|(_, of)| is_broken(of)).map_or(0, |(last, _)| *last);
         self.counted = last.max(number);
@@ -131,7 +131,7 @@ impl Session {
             {
                 // Locked until it is sent: the numbers tell the order.
                 let mut requests = self.0.suspect_requests.lock();
-                let Some(over) = self.over_connection() else { return Box::pin(ready(Err(self.over()))) };
+                let Some(over) = self.seen_link() else { return Box::pin(ready(Err(self.over()))) };
                 if self.hangs_up_on(suspect) {
                     let error = format!("the servers close the connection on {suspect}");
                     return Box::pin(ready(Err(WireError::Broken(error))));
@@ -164,7 +164,7 @@ impl Session {
     /// Called before the session drops its client: a server may have replaced the session in the instant of a
     /// reconnect, when no task has learned yet that its request failed.
     pub(super) fn end_suspect_requests(&self) {
-        let Some(present) = self.over_connection() else { return };
+        let Some(present) = self.seen_link() else { return };
         let counted = self.0.suspect_requests.lock().end(present);
         self.broke_at(counted);
     }
@@ -180,12 +180,12 @@ impl Session {
         }
     }
 
-    fn over_connection(&self) -> Option<Connection> {
+    fn seen_link(&self) -> Option<SeenLink> {
         let wire = self.wire().ok()?;
         loop {
             let (id, link) = (wire.connection_id(), wire.link());
             if wire.connection_id() == id {
-                return Some(Connection { id, link });
+                return Some(SeenLink { id, link });
             }
         }
     }
@@ -217,7 +217,7 @@ impl SuspectInFlight {
 impl Drop for SuspectInFlight {
     fn drop(&mut self) {
         let session = &self.session;
-        if let Some(present) = session.over_connection() {
+        if let Some(present) = session.seen_link() {
             let counted = session.0.suspect_requests.lock().unanswered(self.number, self.how, present);
             session.broke_at(counted);
         }
@@ -231,12 +231,12 @@ mod tests {
     use super::*;
     use crate::error::LossReason;
 
-    fn up(id: u64) -> Connection {
-        Connection { id, link: Link::Up }
+    fn up(id: u64) -> SeenLink {
+        SeenLink { id, link: Link::Up }
     }
 
-    fn down(id: u64) -> Connection {
-        Connection { id, link: Link::Down }
+    fn down(id: u64) -> SeenLink {
+        SeenLink { id, link: Link::Down }
     }
 
     /// These requests are sent over a connection, which then breaks. Returns the kinds that it counts for.
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_session_counts_a_connection_that_broke_before_and_none_that_lived() {
-        let ended = |id| Connection { id, link: Link::Ended(LossReason::SessionExpired) };
+        let ended = |id| SeenLink { id, link: Link::Ended(LossReason::SessionExpired) };
         for (present, counted) in [(ended(1), None), (up(0), None), (ended(2), Some(Suspect::Container))] {
             let mut requests = SuspectRequests::default();
             requests.sent(Suspect::Container, up(0));
