@@ -187,15 +187,13 @@ impl Exchange {
 
     /// Commits only if the node has this version.
     pub fn check(self, path: impl IntoPath, version: impl Into<Version>) -> Self {
-        let version = version.into().on_wire();
-        self.also(path, |path| WriteOp::Check { path, version })
+        self.also(path, |path| WriteOp::Check { path, version: version.into().on_wire() })
     }
 
     /// Writes a node's data, if the node has this version.
     pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: impl Into<Version>) -> Self {
         let data = data.into();
-        let version = version.into().on_wire();
-        self.also(path, |path| WriteOp::SetData { path, data, version })
+        self.also(path, |path| WriteOp::SetData { path, data, version: version.into().on_wire() })
     }
 
     /// Deletes a node, whatever version it has.

@@ -86,8 +86,7 @@ impl<'a> Txn<'a> {
 
     /// Commits only if the node has this version.
     pub fn check(self, path: impl IntoPath, version: impl Into<Version>) -> Self {
-        let version = version.into().on_wire();
-        self.add(path, |path| WriteOp::Check { path, version })
+        self.add(path, |path| WriteOp::Check { path, version: version.into().on_wire() })
     }
 
     /// Creates a persistent node.
@@ -109,14 +108,12 @@ impl<'a> Txn<'a> {
     /// Writes a node's data, if it has this version.
     pub fn set(self, path: impl IntoPath, data: impl Into<Vec<u8>>, version: impl Into<Version>) -> Self {
         let data = data.into();
-        let version = version.into().on_wire();
-        self.add(path, |path| WriteOp::SetData { path, data, version })
+        self.add(path, |path| WriteOp::SetData { path, data, version: version.into().on_wire() })
     }
 
     /// Deletes a node, if it has this version.
     pub fn delete(self, path: impl IntoPath, version: impl Into<Version>) -> Self {
-        let version = version.into().on_wire();
-        self.add(path, |path| WriteOp::Delete { path, version })
+        self.add(path, |path| WriteOp::Delete { path, version: version.into().on_wire() })
     }
 
     fn add(mut self, path: impl IntoPath, write: impl FnOnce(String) -> WriteOp) -> Self {
