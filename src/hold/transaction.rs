@@ -9,7 +9,7 @@ use super::node::NodeGuard;
 use super::node::NodeRegistration;
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
-use crate::session::{Origin, OwnedNode, Session, TxnInFlight, janitor, make_queue_directory};
+use crate::session::{Origin, OwnedNode, Session, TxnInFlight, lost_create, make_queue_directory};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
@@ -282,7 +282,7 @@ impl NodeTransaction {
         let mut found = Vec::new();
         for node in &self.new_nodes {
             let (directory, create_id) = (&node.directory, node.create_id);
-            let Some(path) = janitor::find_once(session, directory, create_id, deadline).await? else {
+            let Some(path) = lost_create::find_once(session, directory, create_id, deadline).await? else {
                 continue;
             };
             if node.is_held {

@@ -7,7 +7,7 @@ use super::step_error::{StepError, time_left};
 use crate::config::retry::RetryPauses;
 use crate::error::{Error, Operation, Phase};
 use crate::hold::NodeGuard;
-use crate::session::{Session, janitor};
+use crate::session::{Session, lost_create};
 use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError};
 use crate::znode::path::ZnodePath;
@@ -64,7 +64,7 @@ pub(crate) async fn resolve_lost_create(
 ) -> Result<Option<FoundNode>, StepError> {
     let found = tokio::select! {
         biased;
-        found = janitor::find(session, directory, create.create_id()) => found,
+        found = lost_create::find(session, directory, create.create_id()) => found,
         () = deadline.passed() => {
             return Err(Error::timed_out(deadline, directory.as_str(), Phase::Answer).into());
         }

@@ -14,7 +14,7 @@ use tracing::{debug, error};
 
 use crate::config::retry::RetryPauses;
 use crate::error::{Outcome, Refusal};
-use crate::session::Session;
+use crate::session::{Session, lost_create};
 use crate::telemetry::metrics;
 use crate::time::deadline::Deadline;
 use crate::wire::{Created, Reply, WireError};
@@ -298,7 +298,7 @@ async fn clean_unresolved(
         }
         let mut pauses = session.settings().retry.start();
         let found = loop {
-            match find(session, directory, create_id).await {
+            match lost_create::find(session, directory, create_id).await {
                 Ok(found) => break found,
                 Err(refusal) => {
                     error!(%directory, %refusal, "a node that may exist cannot be searched for");
@@ -317,49 +317,8 @@ async fn clean_unresolved(
     drop(pending);
 }
 
-/// Searches for the node of a create until a search has a definite result. Returns `None` if the node does
-/// not exist, and the refusal if the directory may not be listed.
-pub(crate) async fn find(
-    session: &Session,
-    directory: &ZnodePath,
-    create_id: CreateId,
-) -> Result<Option<String>, Refusal> {
-    let mut pauses = session.settings().retry.start();
-    loop {
-        match find_once(session, directory, create_id, Deadline::never()).await {
-            Ok(found) => return Ok(found),
-            Err(WireError::SessionEnded(_)) => return Ok(None),
-            Err(WireError::Refused(refusal)) if !refusal.is_transient() => return Err(refusal),
-            Err(error) => debug!(%directory, %error, "searching again"),
-        }
-        if !pause(session, &mut pauses).await {
-            return Ok(None);
-        }
-    }
-}
-
-/// Searches once for the node of a create.
-pub(crate) async fn find_once(
-    session: &Session,
-    directory: &ZnodePath,
-    create_id: CreateId,
-    deadline: Deadline,
-) -> Result<Option<String>, WireError> {
-    // The list is sent right after the sync, so a server that has caught up answers it.
-    let mut sync = session.read(|wire| wire.sync(directory.as_str()));
-    let mut list = session.read(|wire| wire.children(directory.as_str()));
-    session.await_reply(&mut sync, deadline).await?;
-    match session.await_reply(&mut list, deadline).await {
-        Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
-        children => Ok(create_id.find(&children?).map(|child| directory.listed_child(child))),
-    }
-}
-
 /// Pauses before the next attempt. Returns `false` if the session ended meanwhile.
 async fn pause(session: &Session, pauses: &mut RetryPauses) -> bool {
-    tokio::select! {
-        biased;
-        () = tokio::time::sleep(pauses.next()) => true,
-        _ = session.ended() => false,
-    }
+    session.pause(pauses.next(), Deadline::never()).await;
+    session.loss().is_none()
 }

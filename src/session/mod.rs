@@ -16,6 +16,7 @@ pub(crate) mod janitor;
 mod lease_keeper;
 mod lease_renewal;
 mod loss_notice;
+pub(crate) mod lost_create;
 mod node_bytes;
 #[cfg(test)]
 mod node_bytes_test;

@@ -167,6 +167,7 @@ const USERS_OF_A_SESSION: &[&str] = &[
     "grant",
     "janitor",
     "lease_renewal",
+    "lost_create",
     "owned_node",
     "requests",
     "retry",
