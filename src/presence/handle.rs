@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::engine::Engine;
+use super::decide::Engine;
 use super::error::PresenceError;
 use super::state::{OnDeletion, PresenceState};
 use super::task::{Command, Task};

@@ -1,6 +1,6 @@
 //! Presences: ephemeral nodes that are created again in each session.
 //!
-//! * `engine`: what to do next, and what is true. Pure.
+//! * `decide`: what to do next, and what is true. Pure.
 //! * `targets`: the data that the application wants, and the fate of each call that set it. Pure.
 //! * `task`: sends the requests of the engine, over one session after the other.
 //! * `release`: deletes the node at the end, and answers when none is left.
@@ -9,7 +9,7 @@
 //!
 //! Protocol and sources: `docs/protocol.md`, "Registrations and groups".
 
-mod engine;
+mod decide;
 mod error;
 mod handle;
 mod release;

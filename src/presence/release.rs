@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 use tracing::debug;
 
-use super::engine::Leftover;
+use super::decide::Leftover;
 use super::requests;
 use super::state::PresenceState;
 use super::task::Task;

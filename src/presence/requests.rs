@@ -1,6 +1,6 @@
 //! The requests of a presence. Each answer is an event of the engine.
 
-use super::engine::{Event, Found};
+use super::decide::{Event, Found};
 use crate::error::Refusal;
 use crate::session::{ParentLifetime, Reservation, Session, make_directory};
 use crate::time::deadline::Deadline;

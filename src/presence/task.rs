@@ -7,7 +7,7 @@ use futures::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Instrument, debug, debug_span, info, warn};
 
-use super::engine::{Engine, Event, Request, Status, Step};
+use super::decide::{Engine, Event, Request, Status, Step};
 use super::requests::{self, NodeWatch};
 use super::state::PresenceState;
 use super::table::{PathTurn, Table};

@@ -1,6 +1,6 @@
 //! The transaction of one attempt: pure.
 
-use super::rule::{AttemptPart, Basis};
+use super::decide::{AttemptPart, Basis};
 use super::writer::WriterNode;
 use crate::wire::{CreateMode, Stat, WriteOp, WriteResult};
 

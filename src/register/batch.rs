@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use tokio::sync::oneshot;
 
+use super::decide::{Basis, Change, Current};
 use super::doubts::Doubts;
-use super::rule::{Basis, Change, Current};
 use crate::error::Error;
 use crate::time::deadline::Deadline;
 
@@ -152,7 +152,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::register::rule::Content;
+    use crate::register::decide::Content;
 
     fn request(is_read: bool) -> (ChangeRequest, oneshot::Receiver<Result<i64, Error>>) {
         let (done, answer) = oneshot::channel();

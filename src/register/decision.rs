@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::batch::Decide;
-use super::rule::{Change, Current};
+use super::decide::{Change, Current};
 
 /// The value of the last decision, or the panic that ended it.
 ///

@@ -1,6 +1,6 @@
 //! The attempts of a change that may be applied: pure.
 
-use super::rule::{Basis, Content, is_same_write};
+use super::decide::{Basis, Content, is_same_write};
 
 /// Attempts without an answer.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ impl Doubts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rule::Content;
+    use super::super::decide::Content;
     use super::*;
 
     fn content(mzxid: i64) -> Basis {

@@ -24,13 +24,13 @@
 mod attempt;
 mod batch;
 mod creation;
+mod decide;
 mod decision;
 mod doubts;
 mod inspect;
 #[cfg(test)]
 mod inspect_test;
 mod requests;
-mod rule;
 mod send;
 mod worker;
 #[cfg(test)]
@@ -45,9 +45,9 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use self::batch::{ChangeQueue, ChangeRequest};
+pub use self::decide::{Change, Current};
 use self::decision::Decision;
 pub use self::inspect::{RegisterInfo, WriterInfo};
-pub use self::rule::{Change, Current};
 use self::worker::Memory;
 use crate::error::{ConfigError, Error, Operation, Phase};
 use crate::manager::ConnectionManager;

@@ -1,6 +1,6 @@
 //! The single requests of a register.
 
-use super::rule::{Basis, Content};
+use super::decide::{Basis, Content};
 use super::writer::WriterNode;
 use crate::error::{Error, Operation, Refusal};
 use crate::session::Session;

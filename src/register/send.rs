@@ -2,9 +2,9 @@
 
 use super::attempt::Attempt;
 use super::batch::Batch;
+use super::decide::{AttemptVerdict, Basis, Content};
 use super::doubts::Doubts;
 use super::requests::StepFailure;
-use super::rule::{AttemptVerdict, Basis, Content};
 use super::worker::{AttemptStep, Worker};
 use super::writer::WriterNode;
 use crate::config::limits;

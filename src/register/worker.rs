@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::RegisterInner;
 use super::batch::Batch;
+use super::decide::{Basis, Content};
 use super::doubts::{Doubts, Finding};
 use super::requests::{StepFailure, create_writer, read_node};
-use super::rule::{Basis, Content};
 use super::write_contention::WriteContention;
 use super::writer::{WriterNode, attempt_number};
 use crate::error::{Error, Operation, Phase};

@@ -7,8 +7,8 @@ use futures::future::join_all;
 use tracing::{Instrument, debug, debug_span, field};
 use uuid::Uuid;
 
+use super::decide::{Enter, Ready, enter};
 use super::member::EnteringMember;
-use super::rule::{Enter, Ready, enter};
 use super::{Admitted, MEMBER, MemberList, Rendezvous};
 use crate::config::limits;
 use crate::error::{ConfigError, Error, Operation, Phase, Refusal};

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 
-use super::rule::{READY, Ready, is_in_round};
+use super::decide::{READY, Ready, is_in_round};
 use super::{Rendezvous, existing, of_stat};
 use crate::error::{Error, Operation, Refusal};
 use crate::session::Session;

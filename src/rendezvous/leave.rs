@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing::debug;
 
-use super::rule::{Leave, READY, Ready, is_in_round, leave};
+use super::decide::{Leave, READY, Ready, is_in_round, leave};
 use super::{Admitted, Rendezvous, existing, of_stat};
 use crate::error::release::ReleaseError;
 use crate::error::{Error, Operation, Outcome, Phase, Refusal};

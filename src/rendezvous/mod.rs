@@ -18,11 +18,11 @@
 //! Sources: Apache Curator's `DistributedDoubleBarrier`, CURATOR-233, CURATOR-330, CURATOR-536, GH-1290
 //! (entering without enough members), kazoo's `recipe/barrier.py`.
 
+mod decide;
 mod enter;
 mod inspect;
 mod leave;
 mod member;
-mod rule;
 #[cfg(test)]
 mod tests;
 
@@ -33,9 +33,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tracing::warn;
 
+use self::decide::{READY, Ready};
 pub use self::inspect::{MemberInfo, RendezvousInfo};
 use self::member::MemberCreates;
-use self::rule::{READY, Ready};
 use crate::error::{ConfigError, Error};
 use crate::hold::Hold;
 use crate::manager::ConnectionManager;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use futures::Stream;
 use parking_lot::Mutex;
 
-use super::mirror::Changed;
+use super::decide::Changed;
 use super::node::{ViewNode, differ};
 use super::snapshot::{Snapshot, ViewState};
 

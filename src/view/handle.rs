@@ -6,9 +6,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::bounds::ViewBounds;
 use super::changes::ViewChanges;
+use super::decide::Mirror;
 use super::error::ViewError;
 use super::hub::Hub;
-use super::mirror::Mirror;
 use super::node::{Decode, DecodeFailure};
 use super::reads::Sync;
 use super::scope::ViewScope;

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::changes::{Subscriptions, ViewChanges};
-use super::mirror::Mirror;
+use super::decide::Mirror;
 use super::snapshot::{Snapshot, ViewState};
 use crate::telemetry::metrics;
 
@@ -73,7 +73,7 @@ impl<T> Hub<T> {
         &self,
         subscriptions: &mut Subscriptions<T>,
         next: Arc<Snapshot<T>>,
-        changes: &[super::mirror::Changed<T>],
+        changes: &[super::decide::Changed<T>],
     ) {
         self.latest.store(Arc::clone(&next));
         subscriptions.publish(&next, changes);

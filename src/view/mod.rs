@@ -1,6 +1,6 @@
 //! Views: copies of a node, of its children or of a tree that follow the server.
 //!
-//! * `mirror` (pure): events and answers in, reads and differences out. `node_map`: the nodes by path.
+//! * `decide` (pure): events and answers in, reads and differences out. `node_map`: the nodes by path.
 //! * `task`: one connection after the other, it watches, reads, and publishes. `reads`: its requests in
 //!   flight.
 //! * `hub`: the latest snapshot, and the readers of the differences (`changes`).
@@ -17,11 +17,11 @@
 
 mod bounds;
 mod changes;
+mod decide;
 mod error;
 mod handle;
 mod hub;
 mod listed_children;
-mod mirror;
 mod node;
 mod node_map;
 mod reads;

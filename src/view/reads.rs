@@ -5,7 +5,7 @@ use futures::stream::FuturesOrdered;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::oneshot;
 
-use super::mirror::{Answer, Mirror, ReadRequest};
+use super::decide::{Answer, Mirror, ReadRequest};
 use crate::error::Refusal;
 use crate::session::{ReadRoom, ReadWindow, Session};
 use crate::time::deadline::Deadline;

@@ -2,7 +2,7 @@ use std::fmt::{self, Debug, Display, Formatter};
 use std::sync::Arc;
 
 use super::bounds::Exceeded;
-use super::mirror::Mirror;
+use super::decide::Mirror;
 use super::node::ViewNode;
 use super::node_map::NodeMap;
 use crate::error::Refusal;

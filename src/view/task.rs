@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, debug_span, warn};
 
 use super::bounds::Exceeded;
+use super::decide::Mirror;
 use super::hub::Hub;
-use super::mirror::Mirror;
 use super::node::is_same_state;
 use super::reads::{ReadReply, ReadsInFlight, Sync};
 use super::scope::ViewScope;

@@ -16,14 +16,14 @@
 //! member. So a member with an older view takes nothing, and an item is worked on until its next owner waits.
 //!
 //! * `hash`: which member has an item. Pure.
-//! * `engine`: what a member does next. Pure.
+//! * `decide`: what a member does next. Pure.
 //! * `task`: sends the engine's requests. `contend`: how an item is acquired.
 //! * `member`, `item`, `share`: what the application sees. `offers`: the items on their way to it.
 //!
 //! Sources: `docs/protocol.md`, "Partitions"; kazoo's `recipe/partitioner.py` for what users expect.
 
 mod contend;
-mod engine;
+mod decide;
 mod hash;
 mod inspect;
 mod item;

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
 
 use super::contend::contend;
-use super::engine::{Item, Listen, ShareEngine, ShareEvent, ShareStep, Shared};
+use super::decide::{Item, Listen, ShareEngine, ShareEvent, ShareStep, Shared};
 use super::hash::Hashed;
 use super::item::{AssignedItem, ItemLink, ReleaseReason};
 use super::offers::Offers;

@@ -10,8 +10,8 @@ use lockkeeper_core::{
 
 use tracing::debug;
 
+use super::decide::{AdmitDecision, Start, decide, decode, encode};
 use super::error::waiting_for_starts;
-use super::window::{AdmitDecision, Start, decide, decode, encode};
 use super::{Admission, RateLimiter, START};
 use crate::lock::at_head::{AtHead, HeadLimit, NotNow, NotTaken};
 use crate::owner;

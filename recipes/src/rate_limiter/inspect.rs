@@ -1,7 +1,7 @@
 use lockkeeper_core::{ContenderInfo, Error, Role};
 
 use super::RateLimiter;
-use super::window::{Start, decode};
+use super::decide::{Start, decode};
 use crate::inspection::{InspectedRecipe, Inspection, holders_first, waiting};
 
 const RECIPE: InspectedRecipe =

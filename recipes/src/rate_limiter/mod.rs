@@ -21,12 +21,12 @@
 
 mod admission;
 mod admit;
+mod decide;
 mod error;
 mod fresh;
 mod inspect;
 mod keyed;
 mod sweep;
-mod window;
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -39,9 +39,9 @@ use lockkeeper_core::{
 
 pub use self::admission::{Admission, TryAdmit};
 use self::admit::StartRequest;
+use self::decide::StartCache;
 pub use self::error::RateLimiterError;
 pub use self::keyed::KeyedRateLimiter;
-use self::window::StartCache;
 use crate::limits;
 use crate::lock::at_head::{self, NotNow};
 use crate::owner;

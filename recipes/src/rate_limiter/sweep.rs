@@ -3,7 +3,7 @@
 use lockkeeper_core::{Deadline, Error, Phase, TxnError, count_of};
 
 use super::RateLimiter;
-use super::window::Start;
+use super::decide::Start;
 use crate::lock::at_head::NotTaken;
 
 /// The number of starts that one transaction deletes.

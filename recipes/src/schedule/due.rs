@@ -3,9 +3,9 @@
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Once, ReadResult, ZnodePath};
 use tracing::debug;
 
+use super::decide::{SlotDecision, sleep_for};
 use super::error::waiting_for_slot;
 use super::slot::SlotHold;
-use super::slots::{SlotDecision, sleep_for};
 use super::{RECORDS_KEPT, RECORDS_MAX, Schedule, Slot, record};
 use crate::lock::at_head::{AtHead, HeadLimit, NotTaken};
 

@@ -16,12 +16,12 @@
 //!
 //! Sources: kazoo's `NonBlockingLease`, which trusts the clocks of its clients.
 
+mod decide;
 mod due;
 mod error;
 mod inspect;
 mod record;
 mod slot;
-mod slots;
 
 use std::time::Duration;
 
@@ -29,12 +29,12 @@ use lockkeeper_core::{
     ConfigError, ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Read, Rule, ZnodePath,
 };
 
+pub use self::decide::Missed;
+use self::decide::Slots;
 pub use self::error::ScheduleError;
 pub use self::inspect::ScheduleInspection;
 pub use self::record::SlotRecord;
 pub use self::slot::Slot;
-pub use self::slots::Missed;
-use self::slots::Slots;
 use crate::limits;
 use crate::lock::at_head;
 

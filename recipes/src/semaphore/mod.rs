@@ -25,13 +25,13 @@
 
 mod acquire;
 mod continuity;
+mod decide;
 mod encoding;
 mod error;
 mod inspect;
 mod lease;
 mod limit;
 mod permit_acquire;
-mod permit_state;
 mod permits;
 mod shared_limit;
 #[cfg(test)]

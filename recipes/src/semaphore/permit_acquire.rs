@@ -8,9 +8,9 @@ use lockkeeper_core::{
 use tracing::debug;
 
 use super::continuity::{Continuity, keeps};
+use super::decide::{GrantCondition, NotReady, PermitCount, PermitDecision, PermitState, decide};
 use super::error::{SemaphoreError, waiting_for_permits};
 use super::limit::PermitLimit;
-use super::permit_state::{GrantCondition, NotReady, PermitCount, PermitDecision, PermitState, decide};
 use super::{Lease, Semaphore};
 use crate::lock::at_head::{AtHead, HeadLimit, NotTaken};
 use crate::owner;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::error::Refusal;
 use crate::presence::OnDeletion;
-use crate::presence::engine::{Engine, Event, Found, Request, Status, Step};
+use crate::presence::decide::{Engine, Event, Found, Request, Status, Step};
 
 #[derive(Clone, Debug)]
 struct Node {

@@ -1,6 +1,6 @@
 use crate::error::Refusal;
 use crate::presence::OnDeletion;
-use crate::presence::engine::{Engine, Event, Found, Leftover, Request, Status, Step};
+use crate::presence::decide::{Engine, Event, Found, Leftover, Request, Status, Step};
 
 const NOW: i64 = 7;
 const BEFORE: i64 = 6;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lockkeeper_lock::count_of;
 
 use super::Scenario;
-use crate::rendezvous::rule::{Enter, Leave, Ready, enter, is_in_round, leave};
+use crate::rendezvous::decide::{Enter, Leave, Ready, enter, is_in_round, leave};
 
 /// A rule to break, so that the exploration is seen to find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

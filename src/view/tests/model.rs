@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::server::{Copy, Server};
 use crate::view::bounds::ViewBounds;
 use crate::view::changes::{Subscriptions, ViewChange, ViewChanges};
-use crate::view::mirror::{Answer, Mirror, ReadRequest};
+use crate::view::decide::{Answer, Mirror, ReadRequest};
 use crate::view::node::ViewNode;
 use crate::view::scope::ViewScope;
 use crate::view::snapshot::{Snapshot, ViewState};

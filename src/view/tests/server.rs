@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::view::mirror::{Answer, ReadRequest};
+use crate::view::decide::{Answer, ReadRequest};
 use crate::view::node_map::child;
 use crate::view::scope::ViewScope;
 use crate::wire::Stat;

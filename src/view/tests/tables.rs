@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::server::Server;
 use crate::view::bounds::{Exceeded, ViewBounds};
-use crate::view::mirror::Mirror;
+use crate::view::decide::Mirror;
 use crate::wire::Stat;
 
 fn mirror(bounds: ViewBounds) -> Mirror<u32> {

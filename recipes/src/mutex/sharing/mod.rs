@@ -8,9 +8,9 @@
 
 mod acquire_slot;
 mod contention_watcher;
+mod decide;
 mod hand_off_hold;
 mod known_contenders;
-mod state;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +25,8 @@ use tracing::Instrument;
 
 use self::acquire_slot::{AcquireSlot, SlotWait};
 use self::contention_watcher::{NodeTenure, WatcherSignals};
+use self::decide::{SharingEffect, SharingState};
 pub(super) use self::hand_off_hold::HandOffHold;
-use self::state::{SharingEffect, SharingState};
 use super::hand_off_policy::HandOffPolicy;
 
 /// The state that the clones of one mutex share.

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::super::Partition;
-use super::super::engine::{Item, Listen, ShareEngine, ShareEvent, ShareStep, Shared};
+use super::super::decide::{Item, Listen, ShareEngine, ShareEvent, ShareStep, Shared};
 use super::super::hash::Hashed;
 
 const MEMBERS: usize = 4;

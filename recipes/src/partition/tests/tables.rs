@@ -1,6 +1,6 @@
 //! The steps of the engine, one by one.
 
-use super::super::engine::{Item, Listen, ShareEngine, ShareEvent, ShareStep, Shared};
+use super::super::decide::{Item, Listen, ShareEngine, ShareEvent, ShareStep, Shared};
 use super::super::hash::Hashed;
 use super::super::item::ReleaseReason;
 

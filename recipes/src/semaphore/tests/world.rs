@@ -3,9 +3,9 @@
 use lockkeeper_core::{NodeName, ReadResult, Stat, count_of};
 
 use super::super::continuity::{Continuity, keeps};
+use super::super::decide::{GrantCondition, PermitCount, PermitDecision, PermitState, decide};
 use super::super::encoding::encode;
 use super::super::limit::PermitLimit;
-use super::super::permit_state::{GrantCondition, PermitCount, PermitDecision, PermitState, decide};
 use super::Scenario;
 
 /// A rule to break, so that the exploration is seen to find it.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::state::{SharingEffect, SharingState};
+use super::super::decide::{SharingEffect, SharingState};
 use super::Scenario;
 use super::world::{Action, Answer, At, Contender, MAX_TIME, Mistake, Node, Watcher, World};
 

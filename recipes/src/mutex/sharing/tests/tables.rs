@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::state::{SharingEffect, SharingState};
+use super::super::decide::{SharingEffect, SharingState};
 use crate::mutex::HandOffPolicy;
 
 const START: Duration = Duration::from_secs(1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::state::SharingState;
+use super::super::decide::SharingState;
 use super::Scenario;
 use crate::mutex::HandOffPolicy;
 
