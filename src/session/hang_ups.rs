@@ -43,13 +43,13 @@ impl Display for Suspect {
 /// The broken connections of all sessions of a manager, for each kind of request, and the verdicts.
 #[derive(Debug, Default)]
 pub(crate) struct HangUps {
-    container: Breaks,
-    own_ephemerals: Breaks,
-    path_watch: Breaks,
+    container: HangUpCount,
+    own_ephemerals: HangUpCount,
+    path_watch: HangUpCount,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Breaks {
+struct HangUpCount {
     /// Whether the last connection that carried this kind answered it.
     is_known: bool,
     /// The connections in a row that broke at this kind.
@@ -77,7 +77,7 @@ impl HangUps {
 
     /// The servers answered a request of this kind.
     pub(super) fn answered(&mut self, suspect: Suspect) {
-        *self.kind_mut(suspect) = Breaks { is_known: true, ..Breaks::default() };
+        *self.kind_mut(suspect) = HangUpCount { is_known: true, ..HangUpCount::default() };
     }
 
     /// Whether this kind of request is the cause of broken connections.
@@ -90,7 +90,7 @@ impl HangUps {
         self.kind(suspect).is_known
     }
 
-    fn kind(&self, suspect: Suspect) -> &Breaks {
+    fn kind(&self, suspect: Suspect) -> &HangUpCount {
         match suspect {
             Suspect::Container => &self.container,
             Suspect::OwnEphemerals => &self.own_ephemerals,
@@ -98,7 +98,7 @@ impl HangUps {
         }
     }
 
-    fn kind_mut(&mut self, suspect: Suspect) -> &mut Breaks {
+    fn kind_mut(&mut self, suspect: Suspect) -> &mut HangUpCount {
         match suspect {
             Suspect::Container => &mut self.container,
             Suspect::OwnEphemerals => &mut self.own_ephemerals,
