@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
 use crate::exit::{Exit, Failure};
-use crate::options::Options;
 use crate::output::say_exactly;
 
 #[derive(Debug, Args)]
@@ -21,14 +20,16 @@ pub(crate) struct ManOptions {
     folder: PathBuf,
 }
 
-pub(crate) fn completions(options: &CompletionsOptions) -> Result<Exit, Failure> {
+/// `command` is what the parser was made from.
+pub(crate) fn completions(options: &CompletionsOptions, mut command: Command) -> Result<Exit, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(options.shell, &mut Options::command(), "lockkeeper", &mut text);
+    clap_complete::generate(options.shell, &mut command, "lockkeeper", &mut text);
     say_exactly(String::from_utf8_lossy(&text).trim_end())?;
     Ok(Exit::SUCCESS)
 }
 
-pub(crate) fn man(options: &ManOptions) -> Result<Exit, Failure> {
-    clap_mangen::generate_to(Options::command(), &options.folder)?;
+/// `command` is what the parser was made from.
+pub(crate) fn man(options: &ManOptions, command: Command) -> Result<Exit, Failure> {
+    clap_mangen::generate_to(command, &options.folder)?;
     Ok(Exit::SUCCESS)
 }

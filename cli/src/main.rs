@@ -24,8 +24,8 @@ mod watch;
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use crate::exit::{Exit, Failure};
 use crate::options::{Command, Options};
@@ -92,7 +92,7 @@ async fn subcommand(options: Options) -> Result<Exit, Failure> {
         Command::Release(options) => act::release(&connection, options).await,
         Command::Doctor(options) => doctor::doctor(&options, &connection).await,
         Command::Serve(options) => serve::serve(&options).await,
-        Command::Completions(options) => completions::completions(&options),
-        Command::Man(options) => completions::man(&options),
+        Command::Completions(options) => completions::completions(&options, Options::command()),
+        Command::Man(options) => completions::man(&options, Options::command()),
     }
 }

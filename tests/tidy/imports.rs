@@ -96,7 +96,7 @@ fn is_test(file: &str) -> bool {
 fn module(folder: &str, file: &str) -> Path {
     let path = file.strip_prefix(folder).unwrap().strip_suffix(".rs").unwrap();
     let mut path: Path = path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-    if path.last().is_some_and(|last| last == "mod" || last == "lib") {
+    if path.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
         path.pop();
     }
     path
@@ -142,7 +142,7 @@ fn the_modules_of_the_core_import_only_those_before_them() {
 #[test]
 fn no_files_of_a_folder_import_each_other_in_a_circle() {
     let mut circles = Vec::new();
-    for root in ["src", "recipes/src", "lock/src", "redis/src"] {
+    for root in ["src", "recipes/src", "lock/src", "redis/src", "cli/src"] {
         let read = Crate::read(root);
         let folders: BTreeSet<&[String]> =
             read.modules.keys().filter_map(|module| module.split_last()).map(|(_, folder)| folder).collect();

@@ -1,5 +1,5 @@
 use super::boot_time::BootTime;
-use super::plan::{OnLoss, Policy};
+use super::policy::{OnLoss, Policy};
 
 /// The end of the lease, as far as the command or the supervisor knows it.
 ///

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::boot_time::BootTime;
-use super::plan::Policy;
+use super::policy::Policy;
 
 /// The first argument of the command when it is started as a guard.
 pub(crate) const GUARD: &str = "__guard";

@@ -32,6 +32,7 @@ mod lease_end;
 pub(crate) mod message;
 pub(crate) mod orphans;
 mod plan;
+mod policy;
 pub(crate) mod process_stat;
 mod program;
 mod socket;
@@ -41,5 +42,5 @@ mod thaw;
 
 pub(crate) use self::control::{Supervisor, SupervisorDied};
 pub(crate) use self::lease_end::LeaseEnd;
-pub(crate) use self::plan::{OnLoss, Policy};
+pub(crate) use self::policy::{OnLoss, Policy};
 pub(crate) use self::program::main;

@@ -21,7 +21,8 @@ use rustix::time::{
 use super::boot_time::BootTime;
 use super::message::{EXEC, Ended, Order, Report};
 use super::orphans::{Reaped, kill_all, reap, signal_below};
-use super::plan::{Due, OnLoss, Plan, Policy};
+use super::plan::{Due, Plan};
+use super::policy::{OnLoss, Policy};
 use super::socket::{self, Received};
 use super::terminal::{OnStop, Terminal};
 use crate::exit::Exit;

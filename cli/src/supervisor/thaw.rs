@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::boot_time::BootTime;
 use super::lease_end::LeaseEnd;
-use super::plan::{Due, OnLoss, Plan, Policy};
+use super::plan::{Due, Plan};
+use super::policy::{OnLoss, Policy};
 
 /// The guard does nothing while the command and the supervisor live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
