@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::exit::{Exit, Failure};
 use crate::four_letter_words::chroot;
-use crate::run::signals::Signals;
+use crate::signals::Signals;
 use crate::span;
 
 /// A time to wait for a lock leaves a server at least this long.
@@ -163,8 +163,8 @@ impl ConnectionOptions {
         Ok(is_missing.then(|| format!("the chroot {chroot} does not exist")))
     }
 
-    /// Opens a session, at most within `limit`, and at most within a second if that is shorter: whoever does
-    /// not want to wait for a lock still wants to know whether it is free.
+    /// Opens a session, at most within `limit`, and at most within a second if that is shorter: a caller that
+    /// does not want to wait for a lock still wants to know whether it is free.
     pub(crate) async fn connect_within(&self, limit: Option<Duration>) -> Result<ConnectionManager, Failure> {
         Ok(self.builder(limit)?.connect().await?)
     }

@@ -15,6 +15,7 @@ mod partial;
 mod run;
 mod serve;
 mod shell;
+mod signals;
 mod span;
 mod supervisor;
 mod top;

@@ -13,7 +13,6 @@ pub(crate) mod job;
 mod nest;
 mod once;
 mod options;
-pub(crate) mod signals;
 
 use std::time::Duration;
 
@@ -25,10 +24,10 @@ use self::held::Held;
 use self::nest::Nest;
 pub(crate) use self::once::{OnceOptions, once};
 pub(crate) use self::options::{ElectOptions, LockOptions, MultiOptions, RunOptions, SemaphoreOptions};
-use self::signals::Signals;
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::output::warn;
+use crate::signals::Signals;
 use crate::supervisor::Supervisor;
 
 /// How long the session may take to close. The servers close it anyway, a session timeout later.

@@ -25,7 +25,7 @@ use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::inspect::parse_path;
 use crate::partial::NODES;
-use crate::run::signals::Signals;
+use crate::signals::Signals;
 use crate::span;
 
 #[derive(Debug, Args)]
