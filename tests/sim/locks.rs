@@ -17,6 +17,8 @@ const LOCKS: [usize; 3] = [1, 1, 2];
 pub(crate) struct Lock {
     number: usize,
     family: &'static Family,
+    /// What its path is longer.
+    pub(crate) padding: usize,
 }
 
 /// Draws what a plan's processes contend for, in directories that count from `first_sequence`.
@@ -25,7 +27,9 @@ pub(crate) fn draw(rng: &mut Rng, first_sequence: i32) -> Vec<Lock> {
     let families: Vec<_> =
         FAMILIES.iter().filter(|family| !(is_near_the_end && family.needs_sequence)).collect();
     let locks = rng.pick(&LOCKS);
-    (0..locks).map(|number| Lock { number, family: families[rng.index(families.len())] }).collect()
+    (0..locks)
+        .map(|number| Lock { number, family: families[rng.index(families.len())], padding: 0 })
+        .collect()
 }
 
 impl Lock {
@@ -40,7 +44,7 @@ impl Lock {
     }
 
     pub(crate) fn path(&self) -> String {
-        format!("/locks/{}", self.number)
+        format!("/locks/{}{}", self.number, "-".repeat(self.padding))
     }
 
     /// The register that its exclusive holders write.

@@ -58,6 +58,7 @@ fn every_seed_keeps_the_promises() {
     println!("{outcome:?} from {} in {:.1?}", seeds.first, began.elapsed());
     let is_busy = outcome.grants > outcome.seeds && outcome.losses > 0;
     let is_busy = is_busy && outcome.additions > outcome.seeds / 10 && outcome.shown > outcome.seeds / 10;
+    let is_busy = is_busy && outcome.refused > outcome.seeds / 100;
     assert!(outcome.seeds < 100 || is_busy, "nothing happens any more");
 }
 

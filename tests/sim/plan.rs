@@ -1,3 +1,4 @@
+use lockkeeper_test_recipes::semaphore::LIMIT;
 use lockkeeper_testserver::machine::Settings;
 
 use crate::fault::{self, Fault};
@@ -35,10 +36,26 @@ pub(crate) struct Plan {
     /// Whether a task of each process follows the nodes of all locks, and whether one counts.
     pub(crate) views: bool,
     pub(crate) counts: bool,
+    /// How many nodes each session has room for, if its budget is small.
+    pub(crate) room: Option<usize>,
 }
 
 /// The assumption of the promises: rates differ by less than one in a hundred.
 const DRIFT_MAX: u64 = 9_999;
+
+/// The smallest budget that a manager takes, in bytes.
+pub(crate) const BUDGET: usize = 1_024;
+
+/// The most nodes that one task has: the permits of a semaphore, and a node in its queue.
+const NODES_OF_ONE: usize = LIMIT as usize + 1;
+
+/// What a node is longer than the path of its recipe, at least: its name, and the length before it.
+const NODE_NAME: usize = 65;
+
+/// What makes a path so long that the budget of a session has room for so many nodes.
+pub(crate) fn padding(room: Option<usize>) -> usize {
+    room.map_or(0, |room| BUDGET / room - NODE_NAME)
+}
 
 impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
@@ -73,7 +90,7 @@ impl Plan {
         if first_sequence > i32::MAX / 2 {
             faults.push(Fault::CountAhead);
         }
-        let locks = locks::draw(rng, first_sequence);
+        let mut locks = locks::draw(rng, first_sequence);
         // Only transactions create starts, and seldom.
         if locks.iter().any(|lock| lock.time_per_grant() > 0) {
             faults.extend([Fault::HoldTransaction; 3]);
@@ -87,9 +104,16 @@ impl Plan {
         if counts {
             faults.extend(fault::of_counter(&mut others));
         }
+        // Past the end of a sequence, the number of a restored node says nothing about its place.
+        if others.percent(25) && first_sequence < i32::MAX / 2 {
+            faults.push(Fault::Restore);
+        }
+        let room = others.percent(20).then(|| NODES_OF_ONE + others.index(2));
+        locks.iter_mut().for_each(|lock| lock.padding = padding(room));
         Self {
             views,
             counts,
+            room,
             servers,
             timeout,
             tick: timeout / rng.pick(&[2, 4, 5, 10, 20, 50, 100, 200]),
@@ -121,6 +145,8 @@ impl Plan {
         let turns = workers * (self.locks.len() + 1) as u64;
         // Each worker ends its current round, and does one more.
         let waiting: u64 = self.locks.iter().map(|lock| 2 * workers * lock.time_per_grant()).sum();
+        // Who was refused for want of room tries again.
+        let turns = if self.room.is_some() { 2 * turns } else { turns };
         self.timeout * 6 + turns * (40 * self.latency_in_peace() + 10) + waiting
     }
 

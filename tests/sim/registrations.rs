@@ -128,10 +128,11 @@ impl ClaimReader {
         drop(tokio::spawn(async move {
             let mut state = Some(watch.state());
             while let Some(known) = state {
-                if let PresenceState::Registered { czxid } = known
-                    && let Some(text) = claims.lock().add(process, &path, czxid)
-                {
-                    oracle.breach(&world, text);
+                if let PresenceState::Registered { czxid } = known {
+                    let claimed = claims.lock().add(process, &path, czxid);
+                    let unowned = || format!("process {process} claims {path}, which belongs to no session");
+                    let unowned = world.is_restored(czxid).then(unowned);
+                    claimed.into_iter().chain(unowned).for_each(|wrong| oracle.breach(&world, wrong));
                 }
                 state = watch.changed().await;
             }
@@ -202,9 +203,11 @@ async fn judge(world: &World, oracle: &Oracle, clients: Vec<Client>) {
         drop(common);
     }
     becomes(world, oracle, patience, || {
-        let nodes =
-            world.machine(|machine| machine.tree().node("/registered").map(|node| node.children.clone()));
-        nodes.filter(|nodes| !nodes.is_empty()).map(|nodes| format!("{nodes:?} are left"))
+        let mut nodes = world.machine(|machine| {
+            machine.tree().node("/registered").map(|node| node.children.clone()).unwrap_or_default()
+        });
+        nodes.retain(|name| world.has_node(&format!("/registered/{name}")));
+        (!nodes.is_empty()).then(|| format!("{nodes:?} are left"))
     })
     .await;
     drop(pools);

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use lockkeeper::Counter;
+use lockkeeper::znodes::CreateMode;
 use lockkeeper_core::{ConnectionPool, NodeName, State};
 use lockkeeper_testserver::tree::Tree;
 use tokio::time::Instant;
 
-use crate::clients;
+use crate::clients::{self, is_full};
 use crate::environment::Process;
 use crate::lost;
 use crate::oracle::{NUMBER, Oracle};
-use crate::plan::Plan;
+use crate::plan::{BUDGET, Plan};
 use crate::rng::Rng;
 use crate::world::World;
 
@@ -24,6 +25,7 @@ pub(crate) struct Run {
     pub(crate) losses: u64,
     pub(crate) additions: u64,
     pub(crate) shown: u64,
+    pub(crate) refused: u64,
 }
 
 /// Runs a seed; with `traced` the run keeps a trace.
@@ -70,6 +72,9 @@ async fn simulate(seed: u64, traced: bool) -> Run {
                 if tokio::time::timeout(patience, all_connected(&pool)).await.is_err() {
                     oracle.breach(&world, "liveness: an unused session is not connected".to_owned());
                 }
+                if plan.room.is_some() && !plan.counts {
+                    fill(&world, &oracle, &pool, patience).await;
+                }
                 if let Err(error) = pool.shutdown().await {
                     oracle.breach(&world, format!("shutdown: {error}"));
                 }
@@ -84,7 +89,8 @@ async fn simulate(seed: u64, traced: bool) -> Run {
     oracle.check_additions(&world);
     lost::end();
     let ((grants, losses), (additions, shown)) = (oracle.counts(), oracle.counts_beside());
-    Run { plan, broken: oracle.broken(), trace: world.trace(), grants, losses, additions, shown }
+    let (broken, trace, refused) = (oracle.broken(), world.trace(), oracle.refusals());
+    Run { plan, broken, trace, grants, losses, additions, shown, refused }
 }
 
 /// Waits until the unused sessions are connected again, too: a session without a connection cannot be
@@ -99,6 +105,32 @@ async fn all_connected(pool: &ConnectionPool) {
         let counter = Counter::new(manager, NUMBER).expect("a path");
         while counter.get().await.is_err_and(|error| !error.is_closed()) {}
     }
+}
+
+/// The whole budget of each session is free again when its nodes are gone.
+async fn fill(world: &World, oracle: &Oracle, pool: &ConnectionPool, patience: Duration) {
+    for manager in pool.managers() {
+        let filled = async {
+            // What was given up before may still be searched for.
+            while let Err(error) = manager.znodes().create(filler(), b"", CreateMode::Ephemeral).await {
+                world.note(|| format!("the budget is not free: {error}"));
+                tokio::time::sleep(patience / 100).await;
+                // A session that a server has replaced may end only now, without an answer to the create.
+                if !is_full(&error) {
+                    let _ = manager.znodes().delete(filler()).await;
+                }
+            }
+        };
+        if tokio::time::timeout(patience, filled).await.is_err() {
+            oracle.breach(world, "liveness: the budget of a session is not free again".to_owned());
+        }
+        let _ = manager.znodes().delete(filler()).await;
+    }
+}
+
+/// A node that takes the whole budget.
+fn filler() -> String {
+    format!("/{}", "f".repeat(BUDGET - 5))
 }
 
 /// Promise 6: when every guard is released and the sessions live, no node is left, and no watch.

@@ -25,6 +25,8 @@ pub(crate) struct Outcome {
     /// Additions whose sum is known, and differences that views have shown.
     pub(crate) additions: u64,
     pub(crate) shown: u64,
+    /// Calls that were refused for want of room in their session's budget.
+    pub(crate) refused: u64,
     /// The broken promises of each failing seed.
     pub(crate) failed: BTreeMap<u64, Vec<String>>,
 }
@@ -85,6 +87,7 @@ impl Seeds {
                 outcome.losses += run.losses;
                 outcome.additions += run.additions;
                 outcome.shown += run.shown;
+                outcome.refused += run.refused;
                 if !run.broken.is_empty() {
                     outcome.failed.insert(self.first + number, run.broken);
                 }

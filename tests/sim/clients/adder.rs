@@ -45,7 +45,7 @@ impl Adder {
             let is_added = added.is_ok();
             match &added {
                 Err(error) if error.is_closed() => return self.oracle.end_addition(call, &added),
-                Err(Error::Refused { refusal: Refusal::NoAuth, .. }) => {}
+                Err(Error::Refused { refusal: Refusal::NoAuth | Refusal::SessionFull, .. }) => {}
                 Err(error) if !error.is_transient() && !error.outcome_unknown() && !error.is_timeout() => {
                     self.oracle.breach(&self.world, format!("counter: {}: {error}", self.name));
                 }

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockkeeper::config::RetryPolicy;
-use lockkeeper::{ConnectionManager, ConnectionPool, Owner};
+use lockkeeper::error::Refusal;
+use lockkeeper::{ConnectionManager, ConnectionPool, Error, Owner};
 use lockkeeper_test_recipes::Target;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -22,6 +23,7 @@ use crate::environment::{Process, SimulatedHost};
 use crate::fault::Fault;
 use crate::locks::{Lock, shared_mutexes};
 use crate::oracle::{NUMBER, Oracle};
+use crate::plan::BUDGET;
 use crate::rng::Rng;
 use crate::wire::Network;
 use crate::world::World;
@@ -167,7 +169,11 @@ pub(crate) async fn connect(world: &World, process: &Arc<Process>, rng: &mut Rng
     let plan = world.plan();
     let milliseconds = Duration::from_millis;
     let pause = milliseconds(rng.between(10, 200));
-    ConnectionManager::builder("simulated:1")
+    let mut builder = ConnectionManager::builder("simulated:1");
+    if plan.room.is_some() {
+        builder = builder.node_bytes_max(BUDGET);
+    }
+    builder
         .session_timeout(milliseconds(plan.timeout))
         .tick_time(milliseconds(plan.tick))
         .lease_keep_alive(milliseconds(rng.pick(&[0, plan.timeout / 2, 60_000])))
@@ -180,4 +186,14 @@ pub(crate) async fn connect(world: &World, process: &Arc<Process>, rng: &mut Rng
         )
         .await
         .expect("a connection")
+}
+
+/// Whether a call was refused because the nodes of its session would exceed their budget. A recipe's own error
+/// has that of the request as its cause.
+pub(crate) fn is_full(error: &Error) -> bool {
+    let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    causes.any(|cause| {
+        let refused = cause.downcast_ref::<Error>();
+        matches!(refused, Some(Error::Refused { refusal: Refusal::SessionFull, .. }))
+    })
 }

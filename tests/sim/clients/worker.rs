@@ -8,6 +8,7 @@ use lockkeeper_test_recipes::{AcquireMode, Claim, Grant, Granted, Share, SharedM
 use tokio::time::sleep;
 
 use super::cancelled::Cancelled;
+use super::is_full;
 use crate::environment::Process;
 use crate::locks::Lock;
 use crate::oracle::Oracle;
@@ -42,10 +43,18 @@ impl Worker {
         // The last attempt, without cancellation: every worker is granted a lock.
         for lock in self.plan.locks.clone() {
             let adapter = lock.adapter(&mut self.rng);
-            match adapter.take(self.target(lock), AcquireMode::Wait).await {
-                Ok(Some(grant)) => self.hold(grant, lock).await,
-                Ok(None) => self.oracle.breach(&self.world, format!("{}: not served", self.name)),
-                Err(error) => self.unexpected(&error),
+            loop {
+                match adapter.take(self.target(lock), AcquireMode::Wait).await {
+                    Ok(Some(grant)) => self.hold(grant, lock).await,
+                    Ok(None) => self.oracle.breach(&self.world, format!("{}: not served", self.name)),
+                    Err(error) if self.is_full(&error) => {
+                        // The others give their nodes back.
+                        self.idle(self.plan.timeout / 20).await;
+                        continue;
+                    }
+                    Err(error) => self.unexpected(&error),
+                }
+                break;
             }
         }
         self.world.note(|| format!("{} is done", self.name));
@@ -63,6 +72,16 @@ impl Worker {
         target.owner = Some(self.owner.clone());
         target.shared = self.shared.clone();
         target
+    }
+
+    /// Whether the budget of the session has no room for the nodes of a call.
+    fn is_full(&self, error: &Error) -> bool {
+        let is_full = self.plan.room.is_some() && is_full(error);
+        if is_full {
+            self.world.note(|| format!("{}: {error}", self.name));
+            self.oracle.refused();
+        }
+        is_full
     }
 
     fn unexpected(&self, error: &Error) {
@@ -89,6 +108,7 @@ impl Worker {
         match tokio::time::timeout(Duration::from_millis(limit), taking).await {
             Ok(Some(Ok(Some(grant)))) => self.hold(grant, lock).await,
             Ok(Some(Err(error))) if error.is_timeout() && mode != AcquireMode::Wait => {}
+            Ok(Some(Err(error))) if self.is_full(&error) => {}
             Ok(Some(Err(error))) => self.unexpected(&error),
             Ok(Some(Ok(None)) | None) | Err(_) => {}
         }

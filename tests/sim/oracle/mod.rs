@@ -54,6 +54,8 @@ struct Books {
     zxid: i64,
     grants: u64,
     losses: u64,
+    /// The calls that were refused for want of room in their session's budget.
+    refused: u64,
 }
 
 /// The record of one hold, until it is dropped.
@@ -89,6 +91,15 @@ impl Oracle {
     pub(crate) fn counts_beside(&self) -> (u64, u64) {
         let books = self.0.lock();
         (books.additions.count(), books.shown)
+    }
+
+    /// A call was refused for want of room in its session's budget.
+    pub(crate) fn refused(&self) {
+        self.0.lock().refused += 1;
+    }
+
+    pub(crate) fn refusals(&self) -> u64 {
+        self.0.lock().refused
     }
 
     /// A view has shown a difference.
@@ -129,6 +140,10 @@ impl Oracle {
         let leaving = world.leaving();
         for claim in claims {
             world.note(|| format!("p{} GRANTED {claim:?}", process.number));
+            if world.is_restored(claim.token.cast_signed()) {
+                let nodes = &claim.nodes;
+                self.breach(world, format!("promise 1: {nodes:?} was granted, and belongs to no session"));
+            }
             if held.is_valid() && !is_deleted_by_hand(world, claim) {
                 if let Err(wrong) = world.machine(|machine| order::check(machine.tree(), claim, &leaving)) {
                     self.breach(world, wrong);
@@ -242,6 +257,9 @@ impl Oracle {
         if token <= earlier {
             self.breach(world, format!("{observer} sees {token} after {earlier}"));
         }
+        if world.is_restored(token.cast_signed()) {
+            self.breach(world, format!("{observer} sees {token}, which belongs to no session"));
+        }
     }
 
     /// `lost()` has resolved for this hold.
@@ -256,7 +274,7 @@ impl Oracle {
     /// A release returned success.
     pub(crate) fn released(&self, world: &World, claims: &[Claim]) {
         for node in claims.iter().flat_map(|claim| &claim.nodes) {
-            if world.machine(|machine| machine.tree().node(node).is_some()) {
+            if world.has_node(node) {
                 self.breach(world, format!("promise 8: {node} is released and exists"));
             }
         }
@@ -291,6 +309,7 @@ impl Oracle {
             );
         }
         self.check_curators(world);
+        self.check_budgets(world);
         let zxid = world.machine(|machine| machine.zxid());
         let has_changed = std::mem::replace(&mut self.0.lock().zxid, zxid) != zxid;
         if !has_changed && !self.0.lock().holds.values().any(Held::has_frozen_or_thawed) {
@@ -300,7 +319,7 @@ impl Oracle {
             self.0.lock().holds.iter().map(|(number, held)| (*number, held.clone())).collect();
         for (number, mut held) in holds {
             held.note_freeze();
-            let exists = |node: &String| world.machine(|machine| machine.tree().node(node).is_some());
+            let exists = |node: &String| world.has_node(node);
             let gone = held.claims.iter().flat_map(|claim| &claim.nodes).find(|node| !exists(node)).cloned();
             if let (Some(node), false) = (gone, held.is_gone) {
                 held.is_gone = true;
@@ -319,6 +338,13 @@ impl Oracle {
         };
         wrong.into_iter().for_each(|wrong| self.breach(world, wrong));
         self.read_registers(world);
+    }
+
+    /// No session has more nodes than its budget, but for creates that are applied late.
+    fn check_budgets(&self, world: &World) {
+        for (session, bytes) in world.over_budget() {
+            self.breach(world, format!("budget: the nodes of session {session:#x} have {bytes} bytes"));
+        }
     }
 
     /// Promises 1 and 2: a node of a hold was deleted, and its holder must have known before.

@@ -75,8 +75,11 @@ fn contenders_ahead(tree: &Tree, path: &str, mine: i64, is_passed: &dyn Fn(&Stri
     let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
     let is_ahead = |name: &&String| {
         let other = format!("{directory}/{name}");
-        let is_lower = tree.node(&other).is_some_and(|node| node.stat().czxid < mine);
-        is_lower && !is_passed(&other) && NodeName::parse(name).is_some_and(|name| waits_for(&name))
+        let (Some(node), Some(name)) = (tree.node(&other), NodeName::parse(name)) else { return false };
+        let stat = node.stat();
+        // A restored node may be older than its directory's numbers.
+        let is_lower = stat.czxid < mine && (stat.ephemeral_owner != 0 || name.sequence() < me.sequence());
+        is_lower && !is_passed(&other) && waits_for(&name)
     };
     names.iter().filter(is_ahead).count()
 }

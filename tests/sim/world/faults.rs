@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockkeeper_testserver::machine::{ClientId, Isolation, Output};
-use lockkeeper_testserver::protocol::{ConnectRequest, Request};
+use lockkeeper_testserver::protocol::{ConnectRequest, Request, WriteOp};
 
 use super::connection::Connection;
 use super::happening::{Happening, ToServer};
@@ -76,6 +76,7 @@ impl State {
                 self.counts_ahead = !self.counts_ahead;
                 self.machine.count_ahead(self.counts_ahead);
             }
+            Fault::Restore => self.restore_some(),
             Fault::Crash => self.crash_one(),
         }
     }
@@ -179,7 +180,7 @@ impl State {
     }
 
     /// The node of a random contender.
-    fn some_contender(&mut self) -> Option<String> {
+    pub(super) fn some_contender(&mut self) -> Option<String> {
         let sessions = self.machine.sessions();
         let of =
             |session: &i64| self.machine.tree().ephemerals(*session).map(str::to_owned).collect::<Vec<_>>();
@@ -232,15 +233,19 @@ impl State {
     }
 
     fn write_by_hand(&mut self, path: &str) {
+        self.note(|| format!("FAULT write by hand {path}"));
+        self.write_as_admin(set_data(path, b"by hand", None));
+    }
+
+    /// Writes in a session of its own.
+    pub(super) fn write_as_admin(&mut self, write: WriteOp) {
         let Some(server) = (0..self.plan.servers).find(|server| !self.machine.is_cut_off(*server)) else {
             return;
         };
-        self.note(|| format!("FAULT write by hand {path}"));
         let now = self.server_time();
         let admin = self.machine.open(server, "10.0.0.3");
         let mut outputs = self.machine.connect(admin, ConnectRequest::default(), now);
-        let write = Request::Write(set_data(path, b"by hand", None));
-        for (xid, request) in [(1, write), (2, Request::CloseSession)] {
+        for (xid, request) in [(1, Request::Write(write)), (2, Request::CloseSession)] {
             outputs.extend(self.machine.request(admin, xid, request, now));
         }
         self.machine.disconnect(admin);
@@ -334,6 +339,7 @@ impl State {
                 self.emit(outputs);
             }
         }
+        self.remove_all_restored();
         self.give_crashed_time();
         for process in 0..self.processes.len() {
             if self.processes[process].is_frozen() && !self.processes[process].is_crashed() {

@@ -23,6 +23,10 @@ pub(super) enum Happening {
     DeleteByHand(String),
     ClearByHand(String),
     ClearCounter,
+    /// A tool restores this node, if it does not exist.
+    Restore(String),
+    /// Somebody deletes the node that a tool has made.
+    RemoveRestored(String),
     /// The next step of Curator's client in a directory of leases.
     Curator(String),
     Calm,
@@ -81,6 +85,9 @@ impl State {
             Happening::ClearByHand(directory) => self.clear_by_hand(&directory),
             Happening::ClearCounter if self.is_healing => {}
             Happening::ClearCounter => self.clear_counter(),
+            Happening::Restore(_) if self.is_healing => {}
+            Happening::Restore(path) => self.restore(&path),
+            Happening::RemoveRestored(path) => self.remove_restored(&path),
             Happening::Curator(directory) => self.advance_curator(&directory),
             Happening::Calm => {
                 if !self.is_healing {

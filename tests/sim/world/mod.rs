@@ -9,6 +9,7 @@ mod curator;
 mod faults;
 mod happening;
 mod held;
+mod restored;
 mod server_end;
 mod state;
 
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::simulation::{Link, WireError};
-use lockkeeper_testserver::machine::Machine;
+use lockkeeper_testserver::machine::{ClientId, Machine};
 use lockkeeper_testserver::protocol::{Request, WriteOp};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
@@ -28,7 +29,7 @@ use self::happening::Happening;
 use self::state::State;
 use crate::environment::Process;
 use crate::oracle::Oracle;
-use crate::plan::Plan;
+use crate::plan::{BUDGET, Plan};
 use crate::rng::Rng;
 use crate::session::{Answer, Call, ClientSession, Watched};
 
@@ -158,6 +159,17 @@ impl World {
         in_flight.any(|(_, call)| checks(&call.request))
     }
 
+    /// Whether a tool has made the node that was created by this transaction: it belongs to no session.
+    pub(crate) fn is_restored(&self, czxid: i64) -> bool {
+        self.state.lock().restored.contains(czxid)
+    }
+
+    /// Whether the node exists, and was made by a client.
+    pub(crate) fn has_node(&self, path: &str) -> bool {
+        let state = self.state.lock();
+        state.machine.tree().node(path).is_some_and(|node| !state.restored.contains(node.stat().czxid))
+    }
+
     /// Whether a Curator client holds a permit in this directory by a lease without a node in the queue.
     pub(crate) fn curator_holds(&self, directory: &str) -> bool {
         self.state.lock().curators.holds(directory)
@@ -184,6 +196,18 @@ impl World {
         overdue
     }
 
+    /// The sessions whose nodes exceed the budget, with their bytes.
+    pub(crate) fn over_budget(&self) -> Vec<(i64, usize)> {
+        let state = self.state.lock();
+        if state.plan.room.is_none() {
+            return Vec::new();
+        }
+        let bytes =
+            |session: &i64| state.machine.tree().ephemerals(*session).map(|path| path.len() + 4).sum();
+        let sessions = state.machine.sessions().into_iter().map(|session| (session, bytes(&session)));
+        sessions.filter(|(_, bytes)| *bytes > BUDGET).collect()
+    }
+
     /// The newest session of a process.
     pub(crate) fn newest_session(&self, process: &Process) -> Option<i64> {
         let state = self.state.lock();
@@ -191,12 +215,18 @@ impl World {
         state.sessions.iter().rfind(mine).map(|session| session.id)
     }
 
-    /// A session with nodes whose process may not know of its end: it has no connection, or one of another
-    /// session.
+    /// A session with nodes whose process may not know of its end: it has no connection, one that the server has
+    /// closed, or one of another session.
     pub(crate) fn unsettled_session(&self) -> Option<i64> {
         let state = self.state.lock();
         let has_nodes = |session: i64| state.machine.tree().ephemerals(session).next().is_some();
-        let is_settled = |session: &ClientSession| session.link == Link::Up && session.attached == session.id;
+        // A server may have closed the connection, and the client does not know it.
+        let is_open = |client: ClientId| state.connections.get(&client).is_some_and(|known| known.at_server);
+        let is_settled = |session: &ClientSession| {
+            session.link == Link::Up
+                && session.attached == session.id
+                && session.connection.is_some_and(is_open)
+        };
         let is_unsettled =
             |session: &&ClientSession| !session.has_ended() && !is_settled(session) && has_nodes(session.id);
         state.sessions.iter().find(is_unsettled).map(|session| session.id)

@@ -9,6 +9,7 @@ use super::connection::Connection;
 use super::curator::Curators;
 use super::happening::Happening;
 use super::held::HeldTransaction;
+use super::restored::Restored;
 use crate::environment::Process;
 use crate::plan::Plan;
 use crate::rng::Rng;
@@ -45,6 +46,7 @@ pub(super) struct State {
     /// Curator creates a lease after the next list of a semaphore's leases.
     pub(super) curator_is_next: bool,
     pub(super) curators: Curators,
+    pub(super) restored: Restored,
     /// The waiting events of each paused process.
     pub(super) backlogs: BTreeMap<usize, Vec<Happening>>,
     pub(super) deleted_by_hand: BTreeSet<String>,
@@ -94,6 +96,7 @@ impl State {
             held: None,
             curator_is_next: false,
             curators: Curators::default(),
+            restored: Restored::default(),
             backlogs: BTreeMap::new(),
             deleted_by_hand: BTreeSet::new(),
             cleared_numbers: Vec::new(),
