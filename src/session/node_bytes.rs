@@ -87,16 +87,19 @@ impl NodeBytes {
         if ledger.is_over {
             return Some(charges);
         }
-        for (path, is_sequential) in creates {
+        let creates: Vec<(&str, bool)> = creates.into_iter().collect();
+        for &(path, is_sequential) in &creates {
             let sequence = if is_sequential { SEQUENCE_BYTES } else { 0 };
             let bytes = path.len() + sequence + FRAME;
             let number = ledger.send(path, bytes, is_sequential);
             let (ledger, path) = (self.clone(), path.to_owned());
             charges.push(NodeCharge { ledger, number, path, bytes, is_sequential, is_settled: false });
         }
-        // The request is applied as a whole, so the nodes that it deletes make room for the new ones.
-        let freed: usize =
-            deleted.into_iter().filter_map(|path| ledger.nodes.get(path)).map(|node| node.bytes).sum();
+        // The request is applied as a whole, so the nodes that it deletes make room for the new ones. A node
+        // that is replaced at its path makes none: it is counted already, or is of another session.
+        let is_gone = |path: &&str| !creates.iter().any(|(created, _)| created == path);
+        let gone = deleted.into_iter().filter(is_gone).filter_map(|path| ledger.nodes.get(path));
+        let freed: usize = gone.map(|node| node.bytes).sum();
         let has_room = charges.is_empty() || ledger.used == before || ledger.used <= ledger.max + freed;
         if !has_room {
             charges.iter_mut().for_each(|charge| charge.refuse(&mut ledger));

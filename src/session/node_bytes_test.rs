@@ -130,6 +130,17 @@ fn a_transaction_that_replaces_a_node_needs_no_room_for_both() {
     assert!(nodes.charge([("/members/c", false), ("/members/d", false)], ["/members/a"]).is_none());
 }
 
+/// A registration replaces the node of an earlier session at its path.
+#[test]
+fn a_transaction_that_replaces_a_node_of_another_session_needs_room() {
+    let nodes = NodeBytes::new(MEMBER);
+    charge(&nodes, "/members/a", false).unwrap().created("/members/a");
+    assert!(nodes.charge([("/members/b", false)], ["/members/b"]).is_none());
+    assert_eq!(nodes.used(), MEMBER);
+    nodes.deleted("/members/a", nodes.last_create());
+    assert!(nodes.charge([("/members/b", false)], ["/members/b"]).is_some());
+}
+
 #[test]
 fn after_the_end_of_the_session_nothing_counts() {
     let nodes = NodeBytes::new(MEMBER);
