@@ -31,7 +31,13 @@ use crate::world::World;
 /// The default number of seeds: some seconds.
 const SEEDS: u64 = 150;
 
-const PATH: &str = "/shards";
+/// What makes the path so long that a small budget has room for a member with all items, and for one node more.
+const PADDING: usize = 38;
+
+fn path(plan: &Plan) -> String {
+    format!("/shards{}", "-".repeat(plan.room.map_or(0, |_| PADDING)))
+}
+
 const ITEMS: usize = 6;
 
 /// The guards that the processes work under, by the number of the process and the name of the item.
@@ -106,8 +112,9 @@ fn items() -> impl Iterator<Item = String> {
 
 /// The items that are not with the member that the hash names, or with another as well.
 fn misplaced(world: &World, processes: &[Arc<Process>], guards: &Guards) -> Option<String> {
+    let directory = format!("{}/items", path(&world.plan()));
     let items = world.machine(|machine| {
-        machine.tree().node(&format!("{PATH}/items")).map(|node| node.children.clone()).unwrap_or_default()
+        machine.tree().node(&directory).map(|node| node.children.clone()).unwrap_or_default()
     });
     let alive: Vec<String> =
         processes.iter().filter(|process| !process.is_crashed()).map(|process| id(process.number)).collect();
@@ -140,7 +147,8 @@ impl Client {
     async fn live(self, mut rng: Rng) {
         let timeout = self.world.plan().timeout;
         let pool = connect(&self.world, &self.process, &mut rng).await;
-        let partition = Partition::new(pool.for_path(PATH), PATH).unwrap();
+        let path = path(&self.world.plan());
+        let partition = Partition::new(pool.for_path(&path), path.as_str()).unwrap();
         let changing = self.change_items(&partition, rng.fork());
         let sharing = async {
             while !self.stop.is_cancelled() {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockkeeper::error::Refusal;
 use lockkeeper::presence::{OnDeletion, PresenceState};
 use lockkeeper::{ConnectionManager, ConnectionPool, Error, Registration};
 use parking_lot::Mutex;
@@ -28,7 +29,17 @@ use crate::world::World;
 /// The default number of seeds: some seconds.
 const SEEDS: u64 = 500;
 
-const COMMON: &str = "/registered/common";
+/// What makes the paths so long that a small budget has room for two nodes, and not for a third one.
+const PADDING: usize = 380;
+
+/// The path of the node with this name.
+fn path(plan: &Plan, name: &str) -> String {
+    format!("/registered/{name}{}", "-".repeat(plan.room.map_or(0, |_| PADDING)))
+}
+
+fn common_path(plan: &Plan) -> String {
+    path(plan, "common")
+}
 
 /// What a process has when all is healed.
 struct Client {
@@ -134,6 +145,9 @@ impl ClaimReader {
                     let unowned = world.is_restored(czxid).then(unowned);
                     claimed.into_iter().chain(unowned).for_each(|wrong| oracle.breach(&world, wrong));
                 }
+                if known == PresenceState::Refused(Refusal::SessionFull) {
+                    oracle.refused();
+                }
                 state = watch.changed().await;
             }
         }));
@@ -145,20 +159,28 @@ async fn live(reader: ClaimReader, mut rng: Rng) -> Client {
     let ClaimReader { world, process, .. } = &reader;
     let plan = world.plan();
     let pool = connect(world, process, &mut rng).await;
-    let path = format!("/registered/p{}", process.number);
+    let path_of = |name: &str| path(&plan, &format!("{name}{}", process.number));
+    let (path, common_path) = (path_of("p"), common_path(&plan));
     let register = |path: &str, data: &str| {
         let manager = manager(&pool, path);
         let registration = Registration::register_with(manager, path, data, OnDeletion::Recreate).unwrap();
         reader.follow(&registration);
         registration
     };
-    let (mut own, mut common) = (register(&path, "0"), register(COMMON, &path));
-    let mut data = "0".to_owned();
+    let (mut own, mut common) = (register(&path, "0"), register(&common_path, &path));
+    let (mut data, mut extra) = ("0".to_owned(), None);
     for step in 1_u32.. {
         // A process that is paused wakes up late.
         sleep(Duration::from_millis(rng.between(1, plan.timeout / 2))).await;
         if world.is_healing() {
             break;
+        }
+        // Takes the room of another one, or gives it back.
+        if plan.room.is_some() && rng.percent(40) {
+            extra = match extra {
+                None => Some(register(&path_of("extra"), "")),
+                Some(_) => None,
+            };
         }
         match rng.index(4) {
             0 => {
@@ -168,7 +190,7 @@ async fn live(reader: ClaimReader, mut rng: Rng) -> Client {
             }
             1 => {
                 drop(common);
-                common = register(COMMON, &path);
+                common = register(&common_path, &path);
             }
             _ => {
                 // Of several calls the last one counts, also if it ends without an answer.
@@ -236,7 +258,8 @@ fn wrong(world: &World, clients: &[Client]) -> Option<String> {
             return Some(format!("{path} is {found:?} in state {state}, and should have {:?}", client.data));
         }
     }
-    let Some((stat, _)) = node(COMMON) else { return Some(format!("no process has {COMMON}")) };
+    let common = common_path(&world.plan());
+    let Some((stat, _)) = node(&common) else { return Some(format!("no process has {common}")) };
     let states: Vec<PresenceState> = clients.iter().map(|client| client.common.state()).collect();
     let registered = states.iter().filter(|state| state.is_registered()).count();
     let knows = |state: &PresenceState| match *state {
@@ -246,5 +269,5 @@ fn wrong(world: &World, clients: &[Client]) -> Option<String> {
     };
     let is_right = registered == 1 && states.iter().all(knows);
     (!is_right)
-        .then(|| format!("{COMMON} belongs to {:#x}, and the states are {states:?}", stat.ephemeral_owner))
+        .then(|| format!("{common} belongs to {:#x}, and the states are {states:?}", stat.ephemeral_owner))
 }
