@@ -203,12 +203,18 @@ async fn live(reader: ClaimReader, mut rng: Rng) -> Client {
     Client { pool, own, common, data }
 }
 
-fn manager<'a>(pool: &'a ConnectionPool, path: &str) -> &'a ConnectionManager {
+fn manager(pool: &ConnectionPool, path: impl AsRef<str>) -> &ConnectionManager {
     pool.for_path(path)
 }
 
 async fn judge(world: &World, oracle: &Oracle, clients: Vec<Client>) {
     let patience = Duration::from_millis(world.plan().patience());
+    // A process that was paused, or had no server, may not know yet that its session has ended.
+    for Client { pool, own, common, .. } in &clients {
+        for registration in [own, common] {
+            let _ = manager(pool, registration.path()).znodes().read(registration.path()).await;
+        }
+    }
     becomes(world, oracle, patience, || wrong(world, &clients)).await;
     let (mut pools, mut ended) = (Vec::new(), Vec::new());
     for Client { pool, own, common, .. } in clients {

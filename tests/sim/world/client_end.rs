@@ -11,7 +11,7 @@ use super::connection::Connection;
 use super::happening::{Happening, ToServer};
 use super::state::State;
 use crate::oracle::NUMBER;
-use crate::session::{Call, Untaken, Watched};
+use crate::session::{Call, ClientSession, Untaken, Watched};
 
 /// The nodes that a request deletes, and whether it also makes some.
 fn deletes(request: &Request) -> (Vec<String>, bool) {
@@ -46,7 +46,9 @@ impl State {
 
     /// The server that a client is connected to gets a request.
     pub(super) fn request(&mut self, client: ClientId, xid: i32, request: Request, now: i64) -> Vec<Output> {
-        if self.refuses_next && matches!(request, Request::Multi(_)) && request.paths().contains(&NUMBER) {
+        let is_write_of_number = matches!(request, Request::Multi(_)) && request.paths().contains(&NUMBER);
+        // A server answers in order: it has answered what came before.
+        if self.refuses_next && is_write_of_number && self.is_oldest_in_flight(client, xid) {
             self.refuses_next = false;
             self.note(|| format!("FAULT refused is #{xid} of {client:?}"));
             let (zxid, result) = (self.machine.zxid(), Err(ErrorCode::NoAuth));
@@ -59,6 +61,12 @@ impl State {
         deleted.retain(|path| !exists(self, path));
         self.released.extend(deleted);
         outputs
+    }
+
+    fn is_oldest_in_flight(&self, client: ClientId, xid: i32) -> bool {
+        let oldest = |session: &ClientSession| session.in_flight.front().map(|(oldest, _)| *oldest);
+        let mut of_client = self.sessions.iter().filter(|session| session.connection == Some(client));
+        of_client.any(|session| oldest(session) == Some(xid))
     }
 
     pub(super) fn transmit(&mut self, number: usize, call: Call) {
