@@ -44,8 +44,8 @@ pub(crate) enum Fault {
     /// A transaction with creates is held on its way and its connection breaks; it is applied right after a
     /// later list of the same directory, whose answer is late.
     HoldTransaction,
-    /// A tool that copies and restores trees leaves a persistent node with the name of a contender or a member:
-    /// beside it, or once it is gone.
+    /// A tool that restores trees leaves a persistent node with the name of a contender or a member: beside
+    /// it, or once it is gone.
     Restore,
     /// A Curator client creates a lease of a semaphore without a node in the queue, which ended with its
     /// session.

@@ -31,7 +31,8 @@ use crate::world::World;
 /// The default number of seeds: some seconds.
 const SEEDS: u64 = 150;
 
-/// What makes the path so long that a small budget has room for a member with all items, and for one node more.
+/// What makes the path so long that a small budget has room for a member with all items, and for one node
+/// more.
 const PADDING: usize = 38;
 
 fn path(plan: &Plan) -> String {

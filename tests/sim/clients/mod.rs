@@ -188,8 +188,8 @@ pub(crate) async fn connect(world: &World, process: &Arc<Process>, rng: &mut Rng
         .expect("a connection")
 }
 
-/// Whether a call was refused because the nodes of its session would exceed their budget. A recipe's own error
-/// has that of the request as its cause.
+/// Whether a call was refused because the nodes of its session would exceed their budget. A recipe's own
+/// error has that of the request as its cause.
 pub(crate) fn is_full(error: &Error) -> bool {
     let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     causes.any(|cause| {

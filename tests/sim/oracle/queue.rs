@@ -53,7 +53,7 @@ fn born(tree: &Tree, directory: &str) -> Nodes {
     let names = tree.node(directory).map(|node| node.children.clone()).unwrap_or_default();
     let paths = names.iter().filter(|name| !name.starts_with(OUT_OF_TURN));
     let paths = paths.map(|name| format!("{directory}/{name}"));
-    // A restored node belongs to no session: it is never granted, and its place in the queue is judged at a grant.
+    // A restored node belongs to no session: it is never granted, and its place is judged at a grant.
     let stated = paths.filter_map(|path| Some((tree.node(&path)?.stat(), path)));
     let stated = stated.filter(|(stat, _)| stat.ephemeral_owner != 0);
     stated.map(|(stat, path)| (stat.czxid, (path, stat.ephemeral_owner))).collect()

@@ -215,8 +215,8 @@ impl World {
         state.sessions.iter().rfind(mine).map(|session| session.id)
     }
 
-    /// A session with nodes whose process may not know of its end: it has no connection, one that the server has
-    /// closed, or one of another session.
+    /// A session with nodes whose process may not know of its end: it has no connection, one that the server
+    /// has closed, or one of another session.
     pub(crate) fn unsettled_session(&self) -> Option<i64> {
         let state = self.state.lock();
         let has_nodes = |session: i64| state.machine.tree().ephemerals(session).next().is_some();

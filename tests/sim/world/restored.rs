@@ -1,5 +1,5 @@
-//! Nodes that a tool for copies of trees has made: they have the names of contenders or members, and belong to
-//! no session.
+//! Nodes that a tool for copies of trees has made: they have the names of contenders or members, and belong
+//! to no session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
