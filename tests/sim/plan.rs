@@ -57,34 +57,27 @@ pub(crate) fn padding(room: Option<usize>) -> usize {
     room.map_or(0, |room| BUDGET / room - NODE_NAME)
 }
 
+/// Faults that only some of the plans have, and their chance in percent.
+const SELDOM: [(u64, Fault); 8] = [
+    (20, Fault::Swap),
+    (15, Fault::DeleteByHand),
+    (15, Fault::Meddle),
+    (15, Fault::Clear),
+    (20, Fault::Strand),
+    (25, Fault::Crash),
+    (40, Fault::HoldTransaction),
+    (40, Fault::CuratorsLease),
+];
+
 impl Plan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let timeout = rng.pick(&[4_000, 6_000, 10_000, 20_000]);
         let servers = rng.pick(&[1, 3, 3]);
         let mut faults: Vec<Fault> = fault::COMMON.into_iter().filter(|_| rng.percent(60)).collect();
-        if rng.percent(20) {
-            faults.push(Fault::Swap);
-        }
-        if rng.percent(15) {
-            faults.push(Fault::DeleteByHand);
-        }
-        if rng.percent(15) {
-            faults.push(Fault::Meddle);
-        }
-        if rng.percent(15) {
-            faults.push(Fault::Clear);
-        }
-        if rng.percent(20) {
-            faults.push(Fault::Strand);
-        }
-        if rng.percent(25) {
-            faults.push(Fault::Crash);
-        }
-        if rng.percent(40) {
-            faults.push(Fault::HoldTransaction);
-        }
-        if rng.percent(40) {
-            faults.push(Fault::CuratorsLease);
+        for (chance, fault) in SELDOM {
+            if rng.percent(chance) {
+                faults.push(fault);
+            }
         }
         let first_sequence = rng.pick(&[0, 7, 99_998, i32::MAX - 3]);
         if first_sequence > i32::MAX / 2 {
