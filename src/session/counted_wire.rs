@@ -90,15 +90,18 @@ impl Wire for CountedWire {
     fn multi(&self, operations: &[WriteOp]) -> BoxFuture<'static, Result<Vec<WriteResult>, MultiError>> {
         // A create of the same request at the path of a node that it deletes comes later.
         let (nodes, last_create) = (self.nodes.clone(), self.nodes.last_create());
-        let removed: Vec<String> = operations.iter().filter_map(deleted).map(str::to_owned).collect();
-        let charged = self
-            .nodes
-            .charge(operations.iter().filter_map(created_ephemeral), removed.iter().map(String::as_str));
+        // By the index of the operation.
+        let deletes: Vec<Option<String>> =
+            operations.iter().map(|operation| deleted(operation).map(str::to_owned)).collect();
+        let charged = self.nodes.charge(
+            operations.iter().filter_map(created_ephemeral),
+            deletes.iter().flatten().map(String::as_str),
+        );
         let Some(charges) = charged else {
             return Box::pin(std::future::ready(Err(MultiError::Request(NO_ROOM))));
         };
         let reply = self.wire.multi(operations);
-        if charges.is_empty() && removed.is_empty() {
+        if charges.is_empty() && deletes.iter().flatten().next().is_none() {
             return reply;
         }
         let is_charged: Vec<bool> =
@@ -107,7 +110,7 @@ impl Wire for CountedWire {
             let result = reply.await;
             match &result {
                 Ok(results) => {
-                    removed.iter().for_each(|path| nodes.deleted(path, last_create));
+                    deletes.iter().flatten().for_each(|path| nodes.deleted(path, last_create));
                     let created = results.iter().zip(is_charged).filter(|(_, is_charged)| *is_charged);
                     for ((result, _), charge) in created.zip(charges) {
                         match result {
@@ -116,7 +119,11 @@ impl Wire for CountedWire {
                         }
                     }
                 }
-                Err(MultiError::Operation { .. }) => {
+                Err(MultiError::Operation { index, refusal }) => {
+                    // The node of a delete was deleted before, by another client.
+                    if let (Refusal::NoNode, Some(path)) = (refusal, deletes.get(*index)) {
+                        path.iter().for_each(|path| nodes.deleted(path, last_create));
+                    }
                     charges.into_iter().for_each(|charge| charge.refused());
                 }
                 Err(MultiError::Request(error)) if error.outcome() == Outcome::NotApplied => {
