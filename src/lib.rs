@@ -73,7 +73,8 @@ pub use self::rendezvous::{Admitted, MemberInfo, Rendezvous, RendezvousInfo};
 pub use self::revoker::{RevokeError, Revoker};
 pub use self::session::Epoch;
 #[cfg(feature = "metrics")]
-pub use self::telemetry::{count_missing_instance, count_owner_deadlock, count_unreadable_instance, metrics};
+pub use self::telemetry::metrics;
+pub use self::telemetry::{count_missing_instance, count_owner_deadlock, count_unreadable_instance};
 pub use self::txn::{Once, OnceTxn, Txn, TxnResult};
 pub use self::view::{
     DecodeError, DecodeFailure, Difference, Exceeded, Snapshot, View, ViewBounds, ViewChange, ViewChanges,
