@@ -81,6 +81,12 @@ impl UnresolvedNodes {
         self.since = None;
     }
 
+    /// Records that these tries were not committed. That says nothing about earlier ones with the same nodes.
+    fn discard(&mut self) {
+        self.nodes.clear();
+        self.since = None;
+    }
+
     pub(crate) fn absorb(&mut self, mut other: Self) {
         self.since = self.since.into_iter().chain(other.since).min();
         for node in std::mem::take(&mut other.nodes) {
@@ -205,7 +211,9 @@ impl NodeTransaction {
     /// This try was certainly not committed. One of those `before` it may have been.
     fn disarm(&mut self, before: Option<BootInstant>) {
         match before {
-            None => self.unresolved.settle(),
+            None if self.in_doubt_since.is_none() => self.unresolved.settle(),
+            // An earlier exchange of the hold, with the same nodes, may still be.
+            None => self.unresolved.discard(),
             before => self.unresolved.since = before,
         }
     }
