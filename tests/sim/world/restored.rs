@@ -52,10 +52,11 @@ impl State {
     }
 
     /// Restores the node at this path, if there is none. The name of a contender is all that its client knows
-    /// the node by, so it is not given again while the client may look for a node that was deleted by hand.
+    /// the node by, and a transaction of it that is applied late would delete the copy, so it is not given
+    /// again.
     pub(super) fn restore(&mut self, path: &str) {
         let is_contender = path.rsplit('/').next().is_some_and(|name| NodeName::parse(name).is_some());
-        if !(is_contender && self.deleted_by_hand.contains(path)) {
+        if !is_contender {
             self.make_restored(path, CreateMode::Persistent);
         }
     }
