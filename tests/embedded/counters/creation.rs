@@ -28,7 +28,8 @@ fn names(machine: &Machine) -> Vec<String> {
 /// Another client deletes the counter with everything below it.
 fn delete_counter(server_fixture: &ServerFixture) {
     for writer in server_fixture.server.inspect(writers) {
-        assert!(server_fixture.server.delete_node(&format!("{COUNTER}/{writer}")));
+        // Its client may have deleted it meanwhile.
+        server_fixture.server.delete_node(&format!("{COUNTER}/{writer}"));
     }
     server_fixture.server.delete_node(COUNTER);
 }
