@@ -186,7 +186,8 @@ impl RateLimiter {
     }
 
     /// Sets the data of the limiter's nodes, for people who inspect it. Default: the manager's node data,
-    /// which has the host and the process id. The name of an [owner in scope](Owner::scope) is appended.
+    /// which has the host and the process id. The name of an [owner in scope](crate::Owner::scope) is
+    /// appended.
     #[must_use]
     pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { data: data.into().into(), ..self }

@@ -65,6 +65,7 @@ use lockkeeper_core::{
 #[must_use = "a registration that is not kept is over at once"]
 pub struct Registration<K = PlainKind> {
     pub(crate) presence: Presence,
+    #[cfg_attr(not(feature = "discovery"), expect(dead_code, reason = "only a kind of discovery has data"))]
     pub(crate) kind: K,
 }
 
