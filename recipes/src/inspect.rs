@@ -1,5 +1,5 @@
-//! What is known of a lock, a group or a register at a moment: holders, waiters, members, and who waits
-//! for whom.
+//! What is known of a lock, a group or a register at a moment: holders, waiters, members, and which
+//! contender waits for which.
 //!
 //! Nothing here changes a node, and nothing here is a promise: the next moment may differ.
 

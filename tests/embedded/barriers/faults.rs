@@ -76,7 +76,7 @@ async fn a_member_does_not_take_the_node_that_a_session_before_created_for_its_o
     let a = member(&one, 1, "a");
     let entering = tokio::spawn(async move { a.enter().await });
     within("the create", unanswered.hit()).await.unwrap();
-    // The server stands still for longer than the lease of the session, and continues with the session.
+    // The server is paused for longer than the lease of the session, and continues with the session.
     server_fixture.server.stop().await;
     let loss = async { while !matches!(transitions.next().await.unwrap().state, State::Lost(..)) {} };
     within("the loss", loss).await.unwrap();
