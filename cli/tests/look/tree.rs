@@ -113,7 +113,7 @@ async fn a_tree_is_said_to_be_cut_only_if_it_is() {
     }
 }
 
-/// Whoever reads the verdict alone must not take it for one about all.
+/// A reader of the verdict alone must not take it for one about all.
 #[tokio::test]
 async fn every_verdict_about_a_part_says_so_on_its_line() {
     for fixture in Fixture::both().await {

@@ -114,6 +114,10 @@ async fn run<A: AtHead>(request: &A, limit: HeadLimit) -> Result<Result<A::Taken
         };
         match decide(request, &mut Some(hold), limit).await {
             Ok(taken) => return Ok(Ok(taken)),
+            // A try has no time for another turn.
+            Err(NotTaken::Restart) if !limit.waits && limit.deadline.has_passed() => {
+                return Err(request.timeout_error(Phase::Answer, limit.deadline));
+            }
             Err(NotTaken::Restart) => {}
             Err(NotTaken::NotNow(not_now)) => return Ok(Err(not_now)),
             Err(NotTaken::Failed(error)) => return Err(error),
