@@ -298,9 +298,10 @@ impl Exchange {
             TxnOutcome::Nothing => None,
         };
         // The next try finds nodes that may still be created, or the janitor does after the end of the hold.
-        let unresolved = attempt.into_unresolved();
-        in_flight.into_iter().filter(|_| unresolved.is_empty()).for_each(ExchangeInFlight::cancel);
-        Err(ExchangeError::NotDone { hold: Box::new(hold.unresolved(unresolved)), refused })
+        let hold = hold.unresolved(attempt.into_unresolved());
+        // An earlier exchange of the hold may still delete its node.
+        in_flight.into_iter().filter(|_| hold.unresolved.is_empty()).for_each(ExchangeInFlight::cancel);
+        Err(ExchangeError::NotDone { hold: Box::new(hold), refused })
     }
 }
 

@@ -10,6 +10,7 @@ use super::test_fixture::held_lock;
 use crate::error::LossReason;
 use crate::hold::Hold;
 use crate::manager::HoldEvent;
+use crate::time::deadline::Deadline;
 
 fn exists(server: &TestServer, path: &str) -> bool {
     server.inspect(|machine| machine.tree().node(path).is_some())
@@ -43,6 +44,18 @@ async fn a_question_about_an_expired_hold_sends_nothing_and_tells_nobody() {
     assert!(!sent.contains(&Subject::Request(Op::Delete)), "{sent:?}");
     assert!(exists(&server, &path) && held.is_valid());
     assert_eq!(events.next().now_or_never(), None);
+}
+
+/// The lease of a session that was ended runs on. A wait for it that ended at once would be repeated at once,
+/// for ever.
+#[tokio::test]
+async fn a_wait_for_the_lease_of_a_session_that_has_ended_ends_with_it() {
+    let (_server, _queue, held) = held_lock().await;
+    let session = held.session().clone();
+    assert_eq!(session.until_lease_is_valid(Deadline::never()).now_or_never(), Some(Ok(true)));
+    session.end(LossReason::SessionReplaced);
+    let waited = session.until_lease_is_valid(Deadline::never()).now_or_never();
+    assert_eq!(waited, Some(Err(LossReason::SessionReplaced)));
 }
 
 #[tokio::test]

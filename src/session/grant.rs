@@ -41,7 +41,9 @@ impl Session {
             return Ok(true);
         }
         debug!(epoch = self.epoch().as_u64(), "waiting for the ensemble to confirm the session");
-        self.0.lease.until_valid(self.ended(), deadline).await
+        // The loss is recorded before the end is announced.
+        let is_alive = || self.loss().is_none();
+        self.0.lease.until_valid(is_alive, self.ended(), deadline).await
     }
 
     pub(crate) fn lease_valid_until(&self) -> BootInstant {

@@ -131,7 +131,8 @@ impl Session {
             {
                 // Locked until it is sent: the numbers tell the order.
                 let mut requests = self.0.suspect_requests.lock();
-                let Some(over) = self.seen_link() else { return Box::pin(ready(Err(self.over()))) };
+                let over = self.seen_link().filter(|_| self.loss().is_none());
+                let Some(over) = over else { return Box::pin(ready(Err(self.over()))) };
                 if self.hangs_up_on(suspect) {
                     let error = format!("the servers close the connection on {suspect}");
                     return Box::pin(ready(Err(WireError::Broken(error))));

@@ -109,10 +109,11 @@ impl LeaseKeeper {
         true
     }
 
-    /// Waits until the lease is valid. Returns `Ok(false)` if the deadline passes first, and the reason if
-    /// the session has `ended`.
+    /// Waits until the lease of a session that `is_alive` is valid. Returns `Ok(false)` if the deadline
+    /// passes first, and the reason once the session has `ended`.
     pub(super) async fn until_valid(
         &self,
+        is_alive: impl Fn() -> bool,
         ended: impl Future<Output = LossReason>,
         deadline: Deadline,
     ) -> Result<bool, LossReason> {
@@ -122,7 +123,7 @@ impl LeaseKeeper {
         loop {
             let mut moved = std::pin::pin!(self.moved.notified());
             moved.as_mut().enable();
-            if self.is_valid() {
+            if is_alive() && self.is_valid() {
                 return Ok(true);
             }
             self.renewal.wake();
