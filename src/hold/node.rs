@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Refusal;
 use crate::local::QueueEntry;
-use crate::session::{OwnedNode, Session};
+use crate::session::{OwnedNode, Session, janitor};
 use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, Reply, WireError, WriteOp};
 use crate::znode::name::{Label, NodeName};
@@ -121,7 +121,7 @@ impl NodeGuard {
             Err(WireError::Timeout) => return Err(WireError::Timeout),
             Err(error) => {
                 leaving.reply = None;
-                self.session.janitor().delete(&self.session, &self.path);
+                janitor::delete(&self.session, &self.path);
                 return Err(error);
             }
         };
@@ -134,7 +134,7 @@ impl Drop for NodeGuard {
     fn drop(&mut self) {
         if !self.is_deleted && self.session.loss().is_none() {
             let reply = self.send_delete();
-            self.session.janitor().delete_sent(&self.session, &self.path, reply);
+            janitor::delete_sent(&self.session, &self.path, reply);
         }
     }
 }
@@ -177,7 +177,7 @@ struct DeleteInFlight<'a> {
 impl Drop for DeleteInFlight<'_> {
     fn drop(&mut self) {
         if let Some(reply) = self.reply.take() {
-            self.session.janitor().delete_sent(self.session, self.path, reply);
+            janitor::delete_sent(self.session, self.path, reply);
         }
     }
 }

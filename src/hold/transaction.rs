@@ -9,7 +9,7 @@ use super::node::NodeGuard;
 use super::node::NodeRegistration;
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
-use crate::session::{Origin, OwnedNode, Session, TxnInFlight, lost_create, make_queue_directory};
+use crate::session::{Origin, OwnedNode, Session, TxnInFlight, janitor, lost_create, make_queue_directory};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
@@ -103,7 +103,7 @@ impl Drop for UnresolvedNodes {
             return;
         }
         for (directory, create_id) in self.nodes.drain(..) {
-            self.session.janitor().clean_unresolved(&self.session, &directory, create_id, None);
+            janitor::clean_unresolved(&self.session, &directory, create_id, None);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The head of a queue, followed from outside.
 
 #[cfg(test)]
-mod exploration;
+mod exploration_test;
 
 use tracing::debug;
 

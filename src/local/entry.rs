@@ -239,7 +239,7 @@ impl QueueEntry {
 
     /// Records that the node was deleted otherwise than as the head: its successors list.
     pub(crate) fn abandon(&self) {
-        self.queue.abandon(&self.node);
+        self.queue.abandon(self.node.session(), self.key.node);
     }
 
     /// Records that the node is deleted together with others: nothing is handed off.

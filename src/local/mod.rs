@@ -28,15 +28,17 @@ pub(crate) use self::entry::{LocalWait, LocalWake, QueueEntry};
 pub(crate) use self::exchange::ExchangeInFlight;
 use self::list::LastList;
 use self::missing_czxid::MissingCzxid;
-use crate::session::{OwnedNode, Session, SessionTable};
+use crate::session::{OwnedNode, Session, SessionTable, WeakSession};
 use crate::time::boot::BootInstant;
 
 /// The payload that a holder passes to the next holder of this process.
 pub(crate) type HandOffPayload = Arc<dyn Any + Send + Sync>;
 
 /// The local queues of one session, by directory.
-#[derive(Default)]
-pub(crate) struct LocalQueues(DashMap<Arc<str>, Arc<SharedQueue>>);
+pub(crate) struct LocalQueues {
+    session: WeakSession,
+    queues: DashMap<Arc<str>, Arc<SharedQueue>>,
+}
 
 /// The local queue of one directory.
 struct SharedQueue {
@@ -59,11 +61,11 @@ struct SharedState {
 
 impl LocalQueues {
     pub(crate) fn of(session: &Session) -> Arc<Self> {
-        session.table()
+        session.table(|session| Self { session, queues: DashMap::new() })
     }
 
     fn get(&self, directory: &str) -> Option<Arc<SharedQueue>> {
-        self.0.get(directory).map(|queue| Arc::clone(&queue))
+        self.queues.get(directory).map(|queue| Arc::clone(&queue))
     }
 
     fn get_or_new(&self, directory: &str, now: BootInstant) -> Arc<SharedQueue> {
@@ -72,7 +74,7 @@ impl LocalQueues {
         }
         let directory: Arc<str> = directory.into();
         let new = || Arc::new(SharedQueue::new(Arc::clone(&directory), now));
-        Arc::clone(&self.0.entry(Arc::clone(&directory)).or_insert_with(new))
+        Arc::clone(&self.queues.entry(Arc::clone(&directory)).or_insert_with(new))
     }
 
     /// Records that the server returned this sequence number without a creation zxid.
@@ -91,7 +93,7 @@ impl LocalQueues {
 
     /// The directories of the selected queues, in a deterministic order.
     fn directories(&self, which: impl Fn(&Arc<SharedQueue>) -> bool) -> Vec<Arc<str>> {
-        let chosen = self.0.iter().filter(|queue| which(queue.value()));
+        let chosen = self.queues.iter().filter(|queue| which(queue.value()));
         let mut directories: Vec<_> = chosen.map(|queue| Arc::clone(queue.key())).collect();
         directories.sort();
         directories
@@ -99,15 +101,15 @@ impl LocalQueues {
 }
 
 impl SessionTable for LocalQueues {
-    fn node_lost(&self, node: &OwnedNode) {
-        let directory = node.path().rsplit_once('/').map_or("", |(directory, _)| directory);
-        if let Some(queue) = self.get(directory) {
-            queue.abandon(node);
+    fn node_lost(&self, path: &str, number: u64) {
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        if let (Some(queue), Some(session)) = (self.get(directory), self.session.upgrade()) {
+            queue.abandon(&session, NodeId(number));
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.queues.is_empty()
     }
 
     fn forget_idle(&self, since: BootInstant) {
@@ -116,13 +118,13 @@ impl SessionTable for LocalQueues {
         let is_idle =
             |queue: &Arc<SharedQueue>| Arc::strong_count(queue) == 1 && queue.state.lock().poll_idle(since);
         for directory in self.directories(is_idle) {
-            self.0.remove_if(&directory, |_, queue| is_idle(queue));
+            self.queues.remove_if(&directory, |_, queue| is_idle(queue));
         }
     }
 
     fn session_ended(&self) {
         for directory in self.directories(|_| true) {
-            if let Some((_, queue)) = self.0.remove(&directory) {
+            if let Some((_, queue)) = self.queues.remove(&directory) {
                 let mut state = queue.state.lock();
                 state.queue.end_session();
                 // The entries refer to the queue, and the queue to the entries.
@@ -166,9 +168,9 @@ impl SharedQueue {
     }
 
     /// Records that the node was deleted otherwise than as the head.
-    fn abandon(&self, node: &OwnedNode) {
-        self.update(node.session(), |state| {
-            let entry = state.entries.remove(&NodeId(node.number()));
+    fn abandon(&self, session: &Session, node: NodeId) {
+        self.update(session, |state| {
+            let entry = state.entries.remove(&node);
             let effects = entry.map(|entry| state.queue.abandon(entry.key)).unwrap_or_default();
             ((), effects)
         });

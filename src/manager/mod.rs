@@ -32,8 +32,7 @@ pub use self::state::{State, Transition, Transitions};
 use self::state::{StatePublisher, StateSnapshot};
 use crate::environment::Environment;
 use crate::error::{ConfigError, ConnectError, Error, Phase};
-use crate::session::janitor::Pending;
-use crate::session::{ServersReset, Session, SessionSettings};
+use crate::session::{PendingJobs, ServersReset, Session, SessionSettings};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::Backend;
@@ -103,7 +102,7 @@ pub(crate) struct ManagerInner {
     close_confirmed: std::sync::atomic::AtomicBool,
     shared_tables: DashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     holds: Arc<HoldRegistry>,
-    pending_jobs: Pending,
+    pending_jobs: PendingJobs,
     backend: Arc<dyn Backend>,
     /// The manager of the session of the views, while there are views.
     views: parking_lot::Mutex<std::sync::Weak<Handle>>,

@@ -12,8 +12,7 @@ use super::state::State;
 use super::{ManagerInner, Settings, granted_timeout};
 use crate::config::retry::RetryPauses;
 use crate::error::{ConnectError, LossReason};
-use crate::session::janitor::Janitor;
-use crate::session::{ClosingNodes, Epoch, Session};
+use crate::session::{CleanupJobs, ClosingNodes, Epoch, Session};
 use crate::time::deadline::Deadline;
 use crate::wire::{Backend, Link, Wire, WireError};
 
@@ -43,9 +42,10 @@ fn spawn<F>(shared: &Arc<ManagerInner>, run: impl FnOnce(ManagerTask) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let (janitor, jobs) = Janitor::new(shared.pending_jobs.clone());
+    let (cleanup_jobs, cleanup) = CleanupJobs::new(shared.pending_jobs.clone());
     let (shared, backend) = (Arc::clone(shared), Arc::clone(&shared.backend));
-    let task = ManagerTask { shared: Arc::clone(&shared), backend, janitor, diagnosis: Diagnosis::default() };
+    let task =
+        ManagerTask { shared: Arc::clone(&shared), backend, cleanup_jobs, diagnosis: Diagnosis::default() };
     let run = run(task);
     let environment = Arc::clone(&shared.settings.session.environment);
     environment.spawn(Box::pin(async move {
@@ -53,7 +53,7 @@ where
         tokio::select! {
             biased;
             () = run => {}
-            () = jobs.run() => {}
+            () = cleanup.run() => {}
         }
         closes_on_drop.is_done = true;
     }));
@@ -100,7 +100,7 @@ fn timeout(shared: &ManagerInner, waited: Duration, cause: &str) -> ConnectError
 struct ManagerTask {
     shared: Arc<ManagerInner>,
     backend: Arc<dyn Backend>,
-    janitor: Janitor,
+    cleanup_jobs: CleanupJobs,
     diagnosis: Diagnosis,
 }
 
@@ -213,7 +213,7 @@ impl ManagerTask {
             wire,
             opened,
             Arc::clone(&self.shared.settings.session),
-            self.janitor.clone(),
+            self.cleanup_jobs.clone(),
         );
         info!(
             %epoch, session = format_args!("{:#x}", session.id()), timeout = ?session.timeout(),

@@ -10,8 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::state::StatePublisher;
 use super::{ConnectionManager, Handle, ManagerInner, Settings, task};
 use crate::error::{ConfigError, Error};
-use crate::session::janitor::Pending;
-use crate::session::{SessionPurpose, SessionSettings};
+use crate::session::{PendingJobs, SessionPurpose, SessionSettings};
 
 impl ConnectionManager {
     /// The manager of the session that all views of this manager share. The first view opens it on its
@@ -88,7 +87,7 @@ impl ManagerInner {
             close_confirmed: AtomicBool::new(false),
             shared_tables: DashMap::new(),
             holds,
-            pending_jobs: Pending::default(),
+            pending_jobs: PendingJobs::default(),
             backend: Arc::clone(&self.backend),
             views: parking_lot::Mutex::default(),
         })

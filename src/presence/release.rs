@@ -9,7 +9,7 @@ use super::state::PresenceState;
 use super::task::Task;
 use crate::error::{Error, LossReason, Operation};
 use crate::session::Session;
-use crate::session::janitor::SeenVersion;
+use crate::session::janitor::{self, SeenVersion};
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
 
@@ -55,7 +55,7 @@ impl Task {
         };
         let seen =
             version.zip(self.seen_over).map(|(version, connection)| SeenVersion { version, connection });
-        session.janitor().delete_own(&session, self.path.as_str(), seen, in_doubt, Box::new(done));
+        janitor::delete_own(&session, self.path.as_str(), seen, in_doubt, Box::new(done));
         Some(leaving)
     }
 

@@ -12,7 +12,7 @@ use crate::error::{Error, Operation, Phase, Refusal};
 use crate::hold::Prefetch;
 use crate::local::PendingCreate;
 use crate::local::decide::{ContenderKind, Prediction};
-use crate::session::{Session, make_queue_directory};
+use crate::session::{Session, janitor, make_queue_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{Reply, WireError};
 
@@ -138,7 +138,7 @@ impl Ticket {
                 create_id.find(children).filter(|child| child.as_str() != queued_node.node_guard.name())
             {
                 warn!(child, "a create without an answer was executed after all; deleting its node");
-                session.janitor().delete(&session, &directory.listed_child(child));
+                janitor::delete(&session, &directory.listed_child(child));
             }
         }
     }

@@ -1,6 +1,6 @@
 use crate::error::Outcome;
 use crate::hold::NodeGuard;
-use crate::session::Session;
+use crate::session::{Session, janitor};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Created, Reply, Stat, WireError, WriteOp};
 use crate::znode::name::{CreateId, Label};
@@ -101,7 +101,7 @@ impl Drop for CreateGuard {
             CreateState::Settled => return,
         };
         if self.session.loss().is_none() {
-            self.session.janitor().clean_unresolved(&self.session, &self.directory, self.create_id, reply);
+            janitor::clean_unresolved(&self.session, &self.directory, self.create_id, reply);
         }
     }
 }

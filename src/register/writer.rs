@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug, Formatter};
 
-use crate::session::Session;
+use crate::session::{Session, janitor};
 use crate::wire::WriteOp;
 use crate::znode::path::ZnodePath;
 
@@ -108,7 +108,7 @@ pub(super) fn attempt_number(data: &[u8]) -> Option<u64> {
 impl Drop for WriterNode {
     fn drop(&mut self) {
         if self.may_exist && self.session.loss().is_none() {
-            self.session.janitor().delete(&self.session, &self.path);
+            janitor::delete(&self.session, &self.path);
         }
     }
 }

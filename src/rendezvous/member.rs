@@ -9,7 +9,7 @@ use super::{MEMBER, Rendezvous};
 use crate::error::{Error, Operation, Outcome, Phase, Refusal};
 use crate::hold::{NodeGuard, NodeRegistration};
 use crate::queue::{LostCreates, StepError};
-use crate::session::{Origin, Session, make_queue_directory};
+use crate::session::{Origin, Session, janitor, make_queue_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Stat, WireError};
 use crate::znode::name::CreateId;
@@ -38,7 +38,7 @@ pub(super) struct MemberCreates {
 impl Drop for MemberCreates {
     fn drop(&mut self) {
         if (self.is_open || self.in_doubt > 0) && self.session.loss().is_none() {
-            self.session.janitor().delete_own(&self.session, &self.path, None, true, Box::new(|| ()));
+            janitor::delete_own(&self.session, &self.path, None, true, Box::new(|| ()));
         }
     }
 }

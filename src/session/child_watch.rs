@@ -1,6 +1,6 @@
 //! Waits for a change of a node, or for a child, by one-shot watches.
 
-use super::Session;
+use super::handle::Session;
 use crate::error::Refusal;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;

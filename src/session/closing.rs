@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tracing::debug;
 
-use super::Session;
+use super::handle::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::{Wire, WireError};
 

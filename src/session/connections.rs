@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
+use super::suspect_requests::SeenLink;
 use crate::error::LossReason;
 use crate::time::boot::BootInstant;
 use crate::wire::{Link, Wire};
@@ -63,6 +64,17 @@ impl Connections {
         let wire = self.wire()?;
         let connection = wire.connection_id();
         (wire.link() == Link::Up && wire.connection_id() == connection).then_some(connection)
+    }
+
+    /// The link, and the number of changes before it.
+    pub(super) fn seen_link(&self) -> Option<SeenLink> {
+        let wire = self.wire()?;
+        loop {
+            let (id, link) = (wire.connection_id(), wire.link());
+            if wire.connection_id() == id {
+                return Some(SeenLink { id, link });
+            }
+        }
     }
 
     /// Resolves once the link is up on another connection than `before`.

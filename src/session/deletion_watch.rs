@@ -9,7 +9,11 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-use super::{OwnedNode, Reservation, Session, SharedWatch};
+use super::handle::Session;
+use super::known_node::KnownNode;
+use super::own_watch::SharedWatch;
+use super::owned_node::OwnedNode;
+use super::watches::Reservation;
 use crate::error::Refusal;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
@@ -26,7 +30,7 @@ impl Session {
         let mut watched = FuturesUnordered::new();
         let mut is_due = true;
         loop {
-            self.0.owned_nodes.deletion_watcher().park();
+            self.owned_nodes().deletion_watcher().park();
             if is_due {
                 for (node, room) in self.unwatched_nodes() {
                     watched.push(self.watch_node(Arc::downgrade(&node), node.path().to_owned(), room));
@@ -34,14 +38,14 @@ impl Session {
             }
             let is_idle = watched.is_empty() && !self.holds_something();
             if !is_idle {
-                self.0.owned_nodes.deletion_watcher().unpark();
+                self.owned_nodes().deletion_watcher().unpark();
             }
             tokio::select! {
                 biased;
                 // A watch that could not be set is tried again later: an immediate retry could fail again and
                 // again.
                 Some(has_fired) = watched.next(), if !watched.is_empty() => is_due = has_fired,
-                () = self.0.owned_nodes.deletion_watcher().woken(), if is_idle => is_due = true,
+                () = self.owned_nodes().deletion_watcher().woken(), if is_idle => is_due = true,
                 () = tokio::time::sleep(fractions::watch_scan_interval(self.timeout())), if !is_idle => {
                     is_due = true;
                 }
@@ -52,10 +56,10 @@ impl Session {
     /// The nodes that have been held for long and whose watch no task awaits, each with room for a watch
     /// unless it has one. From now on this task awaits their watches. A node without room for a watch stays
     /// unwatched until there is room.
-    fn unwatched_nodes(&self) -> Vec<(Arc<OwnedNode>, Option<Reservation>)> {
+    fn unwatched_nodes(&self) -> Vec<(Arc<KnownNode>, Option<Reservation>)> {
         let long_ago = self.now().before(self.held_for_long());
-        let is_due = |node: &OwnedNode| node.is_held_since(long_ago) && node.begin_deletion_watch();
-        let with_room = |node: &Arc<OwnedNode>| {
+        let is_due = |node: &KnownNode| node.is_held_since(long_ago) && node.begin_deletion_watch();
+        let with_room = |node: &Arc<KnownNode>| {
             let has_watch = node.watch().is_some();
             let room = if has_watch { None } else { self.watch_budget().reserve_spare(node.path()) };
             if room.is_none() && !has_watch {
@@ -64,11 +68,11 @@ impl Session {
             }
             Some((Arc::clone(node), room))
         };
-        self.0.owned_nodes.take_while(is_due, with_room)
+        self.owned_nodes().take_while(is_due, with_room)
     }
 
     /// Resolves when the watch has fired. Returns whether a watch was set.
-    async fn watch_node(&self, node: Weak<OwnedNode>, path: String, room: Option<Reservation>) -> bool {
+    async fn watch_node(&self, node: Weak<KnownNode>, path: String, room: Option<Reservation>) -> bool {
         let watch = match (node.upgrade().and_then(|node| node.watch()), room) {
             (Some(watch), _) => Some(watch),
             (None, Some(room)) => self.set_deletion_watch(&node, &path, room, Deadline::never()).await,
@@ -78,7 +82,7 @@ impl Session {
         if let Some(watch) = watch {
             watch.await;
         }
-        let Some(node) = node.upgrade() else { return is_set };
+        let Some(node) = self.upgraded(&node) else { return is_set };
         // A node that was given up is no longer registered. Its deletion is no loss.
         if self.is_registered(&node) {
             let _ = node.settle();
@@ -91,14 +95,14 @@ impl Session {
     /// wait may have timed out while its ticket is kept. A held node is watched anyway.
     pub(crate) async fn watch_predecessor(
         &self,
-        node: &Arc<OwnedNode>,
+        node: &OwnedNode,
         deadline: Deadline,
     ) -> Option<SharedWatch> {
         if node.is_held() || node.watch().is_some() {
             return node.watch();
         }
         let room = self.watch_budget().reserve_spare(node.path())?;
-        self.set_deletion_watch(&Arc::downgrade(node), node.path(), room, deadline).await
+        self.set_deletion_watch(&node.downgrade(), node.path(), room, deadline).await
     }
 
     /// Applies the event of the watch on a node of this session. Returns whether the node still exists.
@@ -109,14 +113,14 @@ impl Session {
 
     async fn set_deletion_watch(
         &self,
-        node: &Weak<OwnedNode>,
+        node: &Weak<KnownNode>,
         path: &str,
         room: Reservation,
         deadline: Deadline,
     ) -> Option<SharedWatch> {
         let mut reply = self.read(|wire| wire.watch_data(path));
         let answer = self.await_reply(&mut reply, deadline).await;
-        let node = node.upgrade()?;
+        let node = self.upgraded(node)?;
         match answer {
             Ok((_, _, watch)) => {
                 node.set_watch(watch, room);

@@ -1,6 +1,8 @@
 //! Directories and their parents, which the first node below them needs.
 
-use super::{Session, Stop, Suspect};
+use super::handle::Session;
+use super::hang_ups::Suspect;
+use super::retry::Stop;
 use crate::error::{Operation, Refusal};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WireError};

@@ -1,6 +1,6 @@
 //! What the lease of a session is kept for, and the requests that confirm it.
 
-use super::Session;
+use super::handle::Session;
 use super::lease_keeper::LeaseUser;
 use crate::config::lease_renewal::LeaseRenewal;
 use crate::error::Refusal;
@@ -12,7 +12,7 @@ const CHECKED_BYTES_MAX: usize = 256 * 1024;
 
 impl LeaseUser for Session {
     fn has_nodes(&self) -> bool {
-        !self.0.owned_nodes.is_empty()
+        !self.owned_nodes().is_empty()
     }
 
     fn holds_something(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use tracing::debug;
 
-use super::Session;
+use super::handle::Session;
 use crate::error::Refusal;
 use crate::time::deadline::Deadline;
 use crate::wire::WireError;

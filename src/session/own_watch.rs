@@ -1,6 +1,6 @@
 use parking_lot::Mutex;
 
-use super::Reservation;
+use super::watches::Reservation;
 use crate::shared_future::SharedFuture;
 use crate::wire::{Watch, WatchEvent};
 

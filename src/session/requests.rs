@@ -2,8 +2,10 @@
 
 use tracing::{error, warn};
 
-use super::zxid_history::SeenBefore;
-use super::{PathWatch, ReadRoom, ReadWindow, ServersReset, Session, Suspect};
+use super::handle::Session;
+use super::hang_ups::Suspect;
+use super::watches::{PathWatch, ReadRoom, ReadWindow};
+use super::zxid_history::{SeenBefore, ServersReset};
 use crate::error::{LossReason, Refusal};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
@@ -38,7 +40,7 @@ impl Session {
         match &result {
             // Nothing was sent, so no server has answered.
             Err(WireError::Refused(Refusal::SessionFull)) => {}
-            Ok(_) | Err(WireError::Refused(_)) => self.0.connections.answered(),
+            Ok(_) | Err(WireError::Refused(_)) => self.connections().answered(),
             Err(WireError::SessionEnded(reason)) => self.end(*reason),
             Err(WireError::Timeout) => self.had_no_answer(begun),
             Err(_) => {}
@@ -52,9 +54,9 @@ impl Session {
         let (now, max) = (self.now(), self.timeout() * SILENT_TIMEOUTS_MAX);
         // A request with a short deadline proves nothing.
         let is_long = now.since(begun) >= fractions::silence_min(self.timeout());
-        if is_long && self.0.connections.had_no_answer(max, begun, now) {
+        if is_long && self.connections().had_no_answer(max, begun, now) {
             warn!(
-                epoch = self.0.epoch.0, purpose = %self.settings().purpose,
+                epoch = self.epoch().0, purpose = %self.settings().purpose,
                 "no answer for long on a connection that is up; giving the session up"
             );
             self.end(LossReason::LeaseRanOut);
@@ -69,12 +71,12 @@ impl Session {
     /// was asked for: if that is the present one, it is in sync.
     pub(crate) async fn ensure_synced(&self, deadline: Deadline) -> Result<u64, WireError> {
         let connection = self.wire()?.connection_id();
-        if self.0.connections.is_synced(connection) {
+        if self.connections().is_synced(connection) {
             return Ok(connection);
         }
         let mut sync = self.quorum_sync();
         self.await_reply(&mut sync, deadline).await?;
-        self.0.connections.set_synced(connection);
+        self.connections().set_synced(connection);
         Ok(connection)
     }
 
@@ -129,6 +131,16 @@ impl Session {
             }
             Ok(created)
         })
+    }
+
+    /// Compares a node's owner with this session. Some servers silently replace the session on reconnect.
+    pub(crate) fn verify_owner(&self, path: &str, stat: &Stat) -> Result<(), WireError> {
+        if stat.ephemeral_owner == self.id() {
+            return Ok(());
+        }
+        warn!(path, owner = stat.ephemeral_owner, session = self.id(), "the server replaced our session");
+        self.end(LossReason::SessionReplaced);
+        Err(self.over())
     }
 
     /// Sends a transaction now; the reply is awaited later. A refusal by the quorum confirms the lease as
@@ -196,7 +208,7 @@ impl Session {
             warn!(path, "the servers close the connection on the watch of a view, which polls instead");
             return Ok(None);
         }
-        let Some(mut watch) = self.0.watches.reserve_path(path) else { return Ok(None) };
+        let Some(mut watch) = self.watches().reserve_path(path) else { return Ok(None) };
         let send = || watch.send(path, depth, |depth| self.read(|wire| wire.watch_all_changes(path, depth)));
         let mut reply = self.send_suspect(Suspect::PathWatch, deadline, send).await;
         let paths = self.await_reply(&mut reply, deadline).await?;
@@ -204,7 +216,7 @@ impl Session {
     }
 
     pub(crate) fn read_window(&self) -> &ReadWindow {
-        self.0.watches.read_window()
+        self.watches().read_window()
     }
 
     /// Waits for room for one read of a node's data.
@@ -243,7 +255,7 @@ impl Session {
     fn wrote(&self, before: SeenBefore, zxid: i64) {
         if let Some(ServersReset { seen, now }) = self.settings().zxids.wrote(before, zxid) {
             error!(
-                epoch = self.0.epoch.0,
+                epoch = self.epoch().0,
                 seen = format_args!("{seen:#x}"),
                 now = format_args!("{now:#x}"),
                 advice = "stop every process, raise token_generation, and start them again",
@@ -252,18 +264,13 @@ impl Session {
         }
     }
 
-    /// The proof that the servers went back behind what this manager has seen, if there is one.
-    pub(crate) fn servers_reset(&self) -> Option<ServersReset> {
-        self.settings().zxids.reset()
-    }
-
     /// Records the time of a write, by the servers' clock.
     fn observe_server_time(&self, millis: i64) {
-        self.0.server_clock.observe(millis, self.now());
+        self.server_clock().observe(millis, self.now());
     }
 
     /// The earliest present time of the servers, in milliseconds since 1970; `None` before the first write.
     pub(crate) fn server_time(&self) -> Option<i64> {
-        self.0.server_clock.now(self.now())
+        self.server_clock().now(self.now())
     }
 }

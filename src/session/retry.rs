@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tracing::debug;
 
-use super::{OwnedNode, Session};
+use super::handle::Session;
 use crate::error::{Error, LossReason, Operation, Phase};
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
@@ -78,16 +78,6 @@ impl Session {
             () = tokio::time::sleep(pause) => {}
             _ = self.ended() => {}
             () = deadline.passed() => {}
-        }
-    }
-}
-
-impl OwnedNode {
-    /// The error of a request for the holder of this node.
-    pub(crate) fn error_of(&self, stop: Stop) -> Error {
-        match stop {
-            Stop::SessionEnded(reason) => self.loss_by(reason).into(),
-            Stop::Failed(error) => error,
         }
     }
 }

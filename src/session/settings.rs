@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::hang_ups::HangUps;
+use super::zxid_history::ZxidHistory;
 use crate::config::lease_renewal::LeaseRenewal;
 use crate::config::retry::RetryPolicy;
 use crate::environment::Environment;
-use crate::session::{HangUps, ZxidHistory};
 
 /// The settings of a manager that its sessions need.
 #[derive(Debug)]

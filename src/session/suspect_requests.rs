@@ -11,15 +11,18 @@
 //!   thirty requests each may break a connection of its own.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use futures::future::ready;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tracing::warn;
 
-use super::Session;
+use super::epoch::Epoch;
 use super::hang_ups::Suspect;
-use crate::time::deadline::Deadline;
-use crate::time::fractions;
-use crate::wire::{Link, Reply, WireError};
+use super::settings::SessionSettings;
+use crate::time::boot::BootInstant;
+use crate::wire::Link;
 
 /// The suspects in flight.
 #[derive(Debug, Default)]
@@ -39,9 +42,9 @@ struct InFlight {
 
 /// The link, and the number of changes before it.
 #[derive(Clone, Copy, Debug)]
-struct SeenLink {
-    id: u64,
-    link: Link,
+pub(super) struct SeenLink {
+    pub(super) id: u64,
+    pub(super) link: Link,
 }
 
 impl SeenLink {
@@ -60,7 +63,7 @@ impl SeenLink {
 
 /// How a request ended without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unanswered {
+pub(super) enum Unanswered {
     /// The client reports a broken connection, or an answer that says nothing.
     Failed,
     /// No task waits for its answer any more.
@@ -69,13 +72,13 @@ enum Unanswered {
 
 impl SuspectRequests {
     /// A request is sent. Returns its number.
-    fn sent(&mut self, suspect: Suspect, over: SeenLink) -> u64 {
+    pub(super) fn sent(&mut self, suspect: Suspect, over: SeenLink) -> u64 {
         self.sent += 1;
         self.in_flight.insert(self.sent, InFlight { suspect, sent: over });
         self.sent
     }
 
-    fn is_in_flight(&self, suspect: Suspect) -> bool {
+    pub(super) fn is_in_flight(&self, suspect: Suspect) -> bool {
         self.in_flight.values().any(|of| of.suspect == suspect)
     }
 
@@ -116,114 +119,71 @@ impl SuspectRequests {
     }
 }
 
-impl Session {
-    /// Sends a request that some servers do not know, in its turn.
-    pub(crate) async fn send_suspect<T: Send + 'static>(
-        &self,
-        suspect: Suspect,
-        deadline: Deadline,
-        send: impl FnOnce() -> Reply<T>,
-    ) -> Reply<T> {
-        let mut waits = true;
-        let (number, reply) = loop {
-            // Armed before the state is read, so no end of a request is missed.
-            let ended = self.0.suspect_ended.notified();
-            {
-                // Locked until it is sent: the numbers tell the order.
-                let mut requests = self.0.suspect_requests.lock();
-                let over = self.seen_link().filter(|_| self.loss().is_none());
-                let Some(over) = over else { return Box::pin(ready(Err(self.over()))) };
-                if self.hangs_up_on(suspect) {
-                    let error = format!("the servers close the connection on {suspect}");
-                    return Box::pin(ready(Err(WireError::Broken(error))));
-                }
-                let is_known = || self.settings().hang_ups.lock().is_known(suspect);
-                if !waits || !requests.is_in_flight(suspect) || is_known() {
-                    break (requests.sent(suspect, over), send());
-                }
-            }
-            tokio::select! {
-                biased;
-                () = ended => {}
-                _ = self.ended() => {}
-                () = deadline.passed() => return Box::pin(ready(Err(WireError::Timeout))),
-                // A task may hold a request without polling it. Without a connection none is answered.
-                () = tokio::time::sleep(fractions::retry_pause(self.timeout())) => {
-                    waits = self.live_connection().is_none();
-                }
-            }
-        };
-        let in_flight = SuspectInFlight { session: self.clone(), number, how: Unanswered::Dropped };
-        Box::pin(in_flight.until_answered(suspect, reply))
+/// The suspects of a session in flight, and what their ends say about the servers.
+pub(super) struct Suspects {
+    epoch: Epoch,
+    settings: Arc<SessionSettings>,
+    requests: Mutex<SuspectRequests>,
+    /// Notifies of the end of one of them.
+    ended: Notify,
+}
+
+impl Suspects {
+    pub(super) fn new(epoch: Epoch, settings: Arc<SessionSettings>) -> Self {
+        Self { epoch, settings, requests: Mutex::default(), ended: Notify::new() }
     }
 
     /// Whether the servers close the connection on requests of this kind.
-    pub(crate) fn hangs_up_on(&self, suspect: Suspect) -> bool {
-        self.settings().hang_ups.lock().is_cause(suspect, self.now())
+    pub(super) fn is_cause(&self, suspect: Suspect, now: BootInstant) -> bool {
+        self.settings.hang_ups.lock().is_cause(suspect, now)
+    }
+
+    /// Whether the servers have answered a request of this kind.
+    pub(super) fn is_known(&self, suspect: Suspect) -> bool {
+        self.settings.hang_ups.lock().is_known(suspect)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, SuspectRequests> {
+        self.requests.lock()
+    }
+
+    /// Resolves at the end of the next request. Armed by this call.
+    pub(super) fn ended(&self) -> Notified<'_> {
+        self.ended.notified()
+    }
+
+    pub(super) fn answered(&self, number: u64, suspect: Suspect) {
+        self.settings.hang_ups.lock().answered(suspect);
+        self.requests.lock().answered(number);
+    }
+
+    /// The request has ended. If it has no answer, its connection may count, unless the session is over.
+    pub(super) fn finished(&self, number: u64, how: Unanswered, present: Option<SeenLink>, now: BootInstant) {
+        if let Some(present) = present {
+            let counted = self.requests.lock().unanswered(number, how, present);
+            self.broke_at(counted, now);
+        }
+        self.requests.lock().answered(number);
+        self.ended.notify_waiters();
     }
 
     /// Called before the session drops its client: a server may have replaced the session in the instant of a
     /// reconnect, when no task has learned yet that its request failed.
-    pub(super) fn end_suspect_requests(&self) {
-        let Some(present) = self.seen_link() else { return };
-        let counted = self.0.suspect_requests.lock().end(present);
-        self.broke_at(counted);
+    pub(super) fn end(&self, present: Option<SeenLink>, now: BootInstant) {
+        let Some(present) = present else { return };
+        let counted = self.requests.lock().end(present);
+        self.broke_at(counted, now);
     }
 
-    fn broke_at(&self, counted: Option<Suspect>) {
+    fn broke_at(&self, counted: Option<Suspect>, now: BootInstant) {
         let Some(suspect) = counted else { return };
-        let verdict = self.settings().hang_ups.lock().broke(suspect, self.now());
+        let verdict = self.settings.hang_ups.lock().broke(suspect, now);
         if let Some(holds_for) = verdict {
             warn!(
-                request = %suspect, ?holds_for, epoch = self.0.epoch.0, purpose = %self.settings().purpose,
+                request = %suspect, ?holds_for, epoch = self.epoch.0, purpose = %self.settings.purpose,
                 "the servers close the connection on this request; it is not sent for a while"
             );
         }
-    }
-
-    fn seen_link(&self) -> Option<SeenLink> {
-        let wire = self.wire().ok()?;
-        loop {
-            let (id, link) = (wire.connection_id(), wire.link());
-            if wire.connection_id() == id {
-                return Some(SeenLink { id, link });
-            }
-        }
-    }
-}
-
-/// Reports the end of a request, also if no task waits for its answer.
-struct SuspectInFlight {
-    session: Session,
-    number: u64,
-    how: Unanswered,
-}
-
-impl SuspectInFlight {
-    async fn until_answered<T>(mut self, suspect: Suspect, reply: Reply<T>) -> Result<T, WireError> {
-        let result = reply.await;
-        match &result {
-            Ok(_) | Err(WireError::Refused(_)) => {
-                let inner = &self.session.0;
-                inner.settings.hang_ups.lock().answered(suspect);
-                inner.suspect_requests.lock().answered(self.number);
-            }
-            Err(WireError::Broken(_)) => self.how = Unanswered::Failed,
-            Err(_) => {}
-        }
-        result
-    }
-}
-
-impl Drop for SuspectInFlight {
-    fn drop(&mut self) {
-        let session = &self.session;
-        if let Some(present) = session.seen_link() {
-            let counted = session.0.suspect_requests.lock().unanswered(self.number, self.how, present);
-            session.broke_at(counted);
-        }
-        session.0.suspect_requests.lock().answered(self.number);
-        session.0.suspect_ended.notify_waiters();
     }
 }
 

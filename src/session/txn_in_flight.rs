@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::OwnedNode;
+use super::owned_node::OwnedNode;
 
 /// A transaction that rests on nodes. If it is dropped without a definite answer, the server may apply it at
 /// any time while the nodes exist.

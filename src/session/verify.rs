@@ -2,7 +2,9 @@
 
 use tracing::warn;
 
-use super::{OwnedNode, Session, Suspect};
+use super::handle::Session;
+use super::hang_ups::Suspect;
+use super::owned_node::OwnedNode;
 use crate::error::{LossReason, Refusal};
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
@@ -19,7 +21,7 @@ impl Session {
             let changed = wire.link_changed();
             let (link, connection) = (wire.link(), wire.connection_id());
             drop(wire);
-            if link != Link::Up || self.0.lease.is_verified(connection) {
+            if link != Link::Up || self.lease().is_verified(connection) {
                 changed.await;
             } else if !self.verify_connection(connection).await {
                 // Without a node of this session, the next create verifies the connection.
@@ -31,7 +33,7 @@ impl Session {
 
     /// Returns whether the result is definite.
     async fn verify_connection(&self, connection: u64) -> bool {
-        for node in self.0.owned_nodes.some(4) {
+        for node in self.some_nodes(4) {
             if self.verify_by(&node, connection).await {
                 return true;
             }
@@ -183,15 +185,5 @@ impl Session {
             }
             Err(_) => false,
         }
-    }
-
-    /// Compares a node's owner with this session. Some servers silently replace the session on reconnect.
-    pub(crate) fn verify_owner(&self, path: &str, stat: &Stat) -> Result<(), WireError> {
-        if stat.ephemeral_owner == self.id() {
-            return Ok(());
-        }
-        warn!(path, owner = stat.ephemeral_owner, session = self.id(), "the server replaced our session");
-        self.end(LossReason::SessionReplaced);
-        Err(self.over())
     }
 }

@@ -15,7 +15,6 @@ const DEEDS: &[&str] = &[
     "abandon",
     "delete_own",
     "delete_sent",
-    "janitor",
     "lose",
     "notify_waiters",
     "on_missing",
@@ -23,6 +22,7 @@ const DEEDS: &[&str] = &[
     "set_given_up",
     "settle",
     "settle_event",
+    "submit",
     "tell_holder",
     "unregister",
 ];

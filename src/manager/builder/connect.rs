@@ -16,8 +16,7 @@ use crate::environment::{Environment, ThisMachine};
 use crate::error::{ConfigError, ConnectError};
 use crate::manager::state::StatePublisher;
 use crate::manager::{ConnectionManager, Handle, ManagerInner, Settings, task};
-use crate::session::janitor::Pending;
-use crate::session::{SessionPurpose, SessionSettings};
+use crate::session::{PendingJobs, SessionPurpose, SessionSettings};
 use crate::wire::{Backend, ZooKeeper};
 use crate::znode::node_data;
 
@@ -79,7 +78,7 @@ impl ConnectionManagerBuilder {
             close_confirmed: AtomicBool::new(false),
             shared_tables: DashMap::new(),
             holds,
-            pending_jobs: Pending::default(),
+            pending_jobs: PendingJobs::default(),
             backend,
             views: parking_lot::Mutex::default(),
         });
