@@ -166,7 +166,6 @@ const OPEN: &[&str] = &[
     "register",
     "rendezvous",
     "txn",
-    "wire",
 ];
 
 #[test]
