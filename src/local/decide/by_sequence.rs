@@ -1,8 +1,11 @@
 //! The predecessor of a new node, by its sequence number alone.
 
-use super::released::ReleasedHead;
-use super::{ContenderKind, CreateInFlight, Effect, Entry, EntryKey, LocalQueue, Predecessor};
-use crate::local::decide::Prediction;
+use super::contender_kind::ContenderKind;
+use super::entry::{Entry, EntryKey, Predecessor};
+use super::in_flight::CreateInFlight;
+use super::local_queue::{Effect, LocalQueue};
+use super::prediction::Prediction;
+use super::released_head::ReleasedHead;
 
 /// What the sequence number of a new node proves.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,45 +1,10 @@
 //! The time from a create's request until the sequence numbers of all earlier creates are known.
 
-use super::prediction::{BeforeCreate, Prediction};
-use super::{ContenderKind, Effect, EntryKey, LocalQueue, NodeId};
-
-/// A create of this session, from the moment it is sent. It ends by [`LocalQueue::judge_by_sequence`] or
-/// [`LocalQueue::forget_create`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "a create that never ends keeps later ones waiting"]
-pub(crate) struct CreateInFlight {
-    /// The position of this create in the order of this session's requests for this directory.
-    pub(super) order: u64,
-    /// The connection that carried the create.
-    pub(super) connection: u64,
-    pub(crate) prediction: Prediction,
-}
-
-/// A list of the directory, from the moment it is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ListInFlight {
-    order: u64,
-    connection: u64,
-}
-
-impl ListInFlight {
-    pub(crate) fn connection(&self) -> u64 {
-        self.connection
-    }
-
-    /// Whether the list shows the node of this create, unless the node is deleted: it was sent later, over
-    /// the same connection.
-    pub(crate) fn shows(&self, create: &CreateInFlight) -> bool {
-        create.connection == self.connection && create.order < self.order
-    }
-}
-
-/// A new node whose predecessor may be about to register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct SequenceWaiter {
-    order: u64,
-    node: NodeId,
-}
+use super::contender_kind::ContenderKind;
+use super::entry::EntryKey;
+use super::in_flight::{CreateInFlight, ListInFlight, SequenceWaiter};
+use super::local_queue::{Effect, LocalQueue};
+use super::prediction::BeforeCreate;
 
 impl<P: Clone> LocalQueue<P> {
     /// Records a create. The caller sends it now, under the lock of the queue: every later request gets a
@@ -97,12 +62,6 @@ impl<P: Clone> LocalQueue<P> {
         }
         self.sequence_waiters.insert(before, SequenceWaiter { order: create.order, node: key.node });
         true
-    }
-
-    /// The node with this sequence number is known from now on.
-    pub(super) fn end_wait_for(&mut self, sequence: i32) -> Option<Effect<P>> {
-        let waiter = self.sequence_waiters.remove(&sequence)?;
-        Some(Effect::JudgeBySequence { node: waiter.node })
     }
 
     /// Ends the contender's wait.

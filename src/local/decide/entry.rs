@@ -1,6 +1,6 @@
 //! One node of this session in the queue.
 
-use crate::local::decide::ContenderKind;
+use super::contender_kind::ContenderKind;
 
 /// The id of a node within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,7 +1,9 @@
 //! The hand-off in memory: which successors of a released head are granted when its delete is sent.
 
-use super::released::ReleasedHead;
-use super::{ContenderKind, Effect, Entry, EntryKey, EntryState, LocalQueue, NodeId, Predecessor};
+use super::contender_kind::ContenderKind;
+use super::entry::{Entry, EntryKey, EntryState, NodeId, Predecessor};
+use super::local_queue::{Effect, LocalQueue};
+use super::released_head::ReleasedHead;
 
 /// How many successors one release grants, at most: the same multi checks the node of each.
 const HAND_OFF_MAX: usize = 32;

@@ -2,7 +2,7 @@
 //!
 //! A prediction is never a proof. A wrong one costs a round trip, but grants nothing.
 
-use super::ContenderKind;
+use super::contender_kind::ContenderKind;
 
 /// This many consecutive creates must have followed another node of this session before the next one is
 /// expected to follow.

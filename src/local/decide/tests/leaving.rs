@@ -3,7 +3,7 @@
 use super::scenario::{Mistake, Scenario};
 use super::server::{Message, Name, Receiver, Request};
 use super::world::{Phase, Session, World};
-use crate::local::decide::released::DirectoryWatchState;
+use crate::local::decide::released_head::DirectoryWatchState;
 use crate::local::decide::{ContenderKind, Effect};
 
 impl World {

@@ -3,7 +3,7 @@
 use super::scenario::{Mistake, Scenario};
 use super::world::{Contender, Phase, World};
 use crate::local::decide::LocalQueue;
-use crate::local::decide::released::DirectoryWatchState;
+use crate::local::decide::released_head::DirectoryWatchState;
 
 impl World {
     pub(super) fn plant_before_release(&mut self, scenario: &Scenario, number: usize) {
