@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tracing::error;
 
-use super::Settings;
+use super::shared::Settings;
 use crate::error::{ConfigError, ConnectError, LossReason};
 use crate::session::{Session, SessionPurpose};
 

@@ -1,8 +1,9 @@
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-use super::{ConnectionManager, State};
-use crate::session::Epoch;
+use super::connection_manager::ConnectionManager;
+use super::state::State;
+use crate::session::{Epoch, Session};
 
 /// The health of a manager, for probes and for people. Reading it sends nothing and waits for nothing.
 ///
@@ -96,7 +97,7 @@ impl ConnectionManager {
         Health {
             state: snapshot.state,
             since: now.since(snapshot.since),
-            epoch: session.map(crate::session::Session::epoch),
+            epoch: session.map(Session::epoch),
             lease_left: session.map(|session| session.lease_valid_until().since(now)),
             held: shared.holds.held(),
             pending_deletes: shared.pending_jobs.count(),

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
+use super::builder::ConnectionManagerBuilder;
+use super::connection_manager::ConnectionManager;
+use super::health::Health;
 use super::shutdown::CLOSING;
-use super::{ConnectionManager, ConnectionManagerBuilder, Health};
 use crate::error::{ConfigError, ConnectError, Error};
 use crate::time::deadline::Deadline;
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{ConnectionManager, State};
+use super::connection_manager::ConnectionManager;
+use super::state::State;
 use crate::error::{Error, Phase};
 use crate::time::deadline::Deadline;
 

@@ -8,8 +8,9 @@ use tokio::sync::oneshot;
 use tracing::{debug, info, warn};
 
 use super::diagnosis::Diagnosis;
+use super::granted_timeout;
+use super::shared::{ManagerInner, Settings};
 use super::state::State;
-use super::{ManagerInner, Settings, granted_timeout};
 use crate::config::retry::RetryPauses;
 use crate::error::{ConnectError, LossReason};
 use crate::session::{CleanupJobs, ClosingNodes, Epoch, Session};

@@ -7,8 +7,10 @@ use std::time::Duration;
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
+use super::connection_manager::ConnectionManager;
+use super::shared::{Handle, ManagerInner, Settings};
 use super::state::StatePublisher;
-use super::{ConnectionManager, Handle, ManagerInner, Settings, task};
+use super::task;
 use crate::error::{ConfigError, Error};
 use crate::session::{PendingJobs, SessionPurpose, SessionSettings};
 

@@ -19,7 +19,7 @@ const LENGTHS: [(&str, &str, &str); 23] = [
     ("src/config/limits.rs", "NODE_BYTES_MAX", "the size of a record"),
     ("src/config/limits.rs", "REQUEST_BYTES_MAX", "the size of a request"),
     ("src/error/txn.rs", "index", "the index of a write in its transaction"),
-    ("src/manager/builder/mod.rs", "node_bytes_max", "the size of a record"),
+    ("src/manager/builder/options.rs", "node_bytes_max", "the size of a record"),
     ("src/queue/bench_hooks.rs", "lower_in", "an index in a list, for benchmarks"),
     ("src/view/bounds.rs", "bytes", "bounds the memory of a view"),
     ("src/view/bounds.rs", "events", "bounds the length of a queue of a view"),

@@ -8,20 +8,40 @@ use std::time::Duration;
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
-use super::ConnectionManagerBuilder;
+use super::options::ConnectionManagerBuilder;
 use crate::config::acl::Acl;
 use crate::config::connect_string::ConnectString;
 use crate::config::limits;
 use crate::environment::{Environment, ThisMachine};
 use crate::error::{ConfigError, ConnectError};
+use crate::manager::connection_manager::ConnectionManager;
+use crate::manager::shared::{Handle, ManagerInner, Settings};
 use crate::manager::state::StatePublisher;
-use crate::manager::{ConnectionManager, Handle, ManagerInner, Settings, task};
+use crate::manager::task;
+use crate::manager::time_limits::{check_operation_timeout, within};
 use crate::session::{PendingJobs, SessionPurpose, SessionSettings};
 use crate::wire::{Backend, ZooKeeper};
 use crate::znode::node_data;
 
 /// What a budget of node bytes may be.
 const NODE_BYTES: RangeInclusive<usize> = 1_024..=64 * 1_024 * 1_024;
+
+impl ConnectionManager {
+    /// Connects to `servers` with the default settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConnectionManagerBuilder::connect`].
+    pub async fn connect(servers: &str) -> Result<Self, ConnectError> {
+        Self::builder(servers).connect().await
+    }
+
+    /// Settings for a connection to `servers`: `host:port,host:port,…/chroot`, see
+    /// [`ConnectString`](crate::ConnectString).
+    pub fn builder(servers: &str) -> ConnectionManagerBuilder {
+        ConnectionManagerBuilder::new(servers)
+    }
+}
 
 impl ConnectionManagerBuilder {
     /// Opens the first session.
@@ -178,19 +198,6 @@ impl ConnectionManagerBuilder {
     fn chosen_operation_timeout(&self) -> Duration {
         self.operation_timeout.unwrap_or(self.session_timeout)
     }
-}
-
-/// Also for a handle with a timeout of its own.
-pub(in crate::manager) fn check_operation_timeout(limit: Duration) -> Result<(), ConfigError> {
-    within("operation_timeout", limit, Duration::from_millis(1), Duration::MAX)
-}
-
-fn within(name: &'static str, value: Duration, min: Duration, max: Duration) -> Result<(), ConfigError> {
-    if (min..=max).contains(&value) {
-        return Ok(());
-    }
-    let advice = if value < min { "give a longer time" } else { "give a shorter time" };
-    Err(ConfigError::Setting { name, value: format!("{value:?}"), advice })
 }
 
 /// tokio's tasks and timers panic without a runtime. An error is better.

@@ -1,0 +1,23 @@
+//! The times that a setting may have.
+
+use std::time::Duration;
+
+use crate::error::ConfigError;
+
+/// Also for a handle with a timeout of its own.
+pub(super) fn check_operation_timeout(limit: Duration) -> Result<(), ConfigError> {
+    within("operation_timeout", limit, Duration::from_millis(1), Duration::MAX)
+}
+
+pub(super) fn within(
+    name: &'static str,
+    value: Duration,
+    min: Duration,
+    max: Duration,
+) -> Result<(), ConfigError> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    let advice = if value < min { "give a longer time" } else { "give a shorter time" };
+    Err(ConfigError::Setting { name, value: format!("{value:?}"), advice })
+}
