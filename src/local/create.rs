@@ -3,8 +3,11 @@ use std::sync::Arc;
 
 use futures::future::select;
 
-use super::{HandOffPayload, LocalQueues, QueueEntry, SharedQueue};
-use crate::local::decide::{ContenderKind, CreateInFlight, Judgement, Prediction};
+use super::decide::{ContenderKind, CreateInFlight, Judgement, Prediction};
+use super::entry::QueueEntry;
+use super::local_node::{HandOffPayload, LocalNode};
+use super::local_queues::LocalQueues;
+use super::shared_queue::SharedQueue;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
@@ -74,7 +77,7 @@ impl PendingCreate {
     pub(crate) fn judge_by_sequence(
         self,
         entry: &QueueEntry,
-    ) -> (Judgement<HandOffPayload>, Option<Arc<QueueEntry>>) {
+    ) -> (Judgement<HandOffPayload>, Option<Arc<LocalNode>>) {
         let connection = self.session.connection();
         self.queue.update(&self.session, |state| {
             let (judgement, effects) = state.queue.judge_by_sequence(self.create, entry.key, connection);

@@ -1,6 +1,6 @@
 use futures::FutureExt;
 
-use crate::local::decide::LocalQueue;
+use super::decide::LocalQueue;
 use crate::session::{Reservation, Session};
 use crate::wire::{Reply, Stat, Watch};
 

@@ -1,54 +1,43 @@
+use std::ops::Deref;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use futures::future::select;
-use parking_lot::Mutex;
+use futures::future::{FutureExt, TryFutureExt, select};
 
-use super::{HandOffPayload, LocalQueues, SharedQueue};
+use super::decide::{ContenderKind, CreateInFlight, Wait};
+use super::last_list::LastList;
+use super::local_node::{LocalNode, LocalWake};
+use super::local_queues::LocalQueues;
+use super::shared_queue::SharedQueue;
 use crate::error::Lost;
-use crate::local::decide::{ContenderKind, Effect, EntryKey, LocalQueue, NodeId, Wait};
-use crate::session::OwnedNode;
+use crate::session::{OwnedNode, Session};
+use crate::shared_future::SharedFuture;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
+use crate::wire::Reply;
 use crate::znode::name::NodeName;
 
-/// A node of this session in a local queue.
+/// A contender of this session in its local queue.
 ///
 /// The node leaves the queue when its delete is sent ([`release`](Self::release)), or when it is known to be
 /// deleted ([`abandon`](Self::abandon)).
 pub(crate) struct QueueEntry {
     pub(super) queue: Arc<SharedQueue>,
-    pub(super) key: EntryKey,
-    pub(crate) node: Arc<OwnedNode>,
-    /// How many contenders were ahead at the last count.
-    ahead: AtomicU32,
-    wakes: Mutex<Wakes>,
+    own: Arc<LocalNode>,
 }
 
-/// The decisions of the queue that the contender has not seen yet. Written under the lock of the queue.
-#[derive(Default)]
-struct Wakes {
-    /// The connection that carried the hand-off to this contender.
-    granted_on: Option<u64>,
-    relist: bool,
-    judge: bool,
-    payload: Option<HandOffPayload>,
-}
+impl Deref for QueueEntry {
+    type Target = LocalNode;
 
-/// The end of a wait for a node of this session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LocalWake {
-    /// The node is the head of the queue.
-    Head,
-    /// A list decides.
-    Relist,
+    fn deref(&self) -> &LocalNode {
+        &self.own
+    }
 }
 
 /// How a contender waits.
 pub(crate) enum LocalWait {
     /// For this node of its session.
-    Behind(Arc<QueueEntry>),
+    Behind(Arc<LocalNode>),
     /// The wait is over.
     Over(LocalWake),
     /// For a watch.
@@ -74,14 +63,11 @@ impl QueueEntry {
         let session = node.session();
         let entry = Arc::new(Self {
             queue: LocalQueues::of(session).get_or_new(directory, session.now()),
-            key: EntryKey { sequence, node: NodeId(node.number()) },
-            node: Arc::clone(node),
-            ahead: AtomicU32::new(0),
-            wakes: Mutex::default(),
+            own: Arc::new(LocalNode::new(node, sequence)),
         });
         entry.queue.update(session, |state| {
             state.last_used = session.now();
-            state.entries.insert(entry.key.node, Arc::clone(&entry));
+            state.entries.insert(entry.key.node, Arc::clone(&entry.own));
             ((), state.queue.register(entry.key, kind))
         });
         // The node may have been lost before it was registered, without notice to the queue.
@@ -95,43 +81,6 @@ impl QueueEntry {
         &self.queue.directory
     }
 
-    pub(crate) fn ahead(&self) -> u32 {
-        self.ahead.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_ahead(&self, ahead: u32) {
-        self.ahead.store(ahead, Ordering::Relaxed);
-    }
-
-    pub(super) fn note(&self, effect: Effect<HandOffPayload>) {
-        let mut wakes = self.wakes.lock();
-        match effect {
-            Effect::Grant { connection, payload, .. } => {
-                wakes.granted_on = Some(connection);
-                wakes.payload = payload;
-            }
-            Effect::Relist { .. } => wakes.relist = true,
-            Effect::JudgeBySequence { .. } => wakes.judge = true,
-            Effect::WatchDirectory { .. } => {}
-        }
-    }
-
-    /// Under the lock of the queue.
-    fn take_wake(&self, queue: &mut LocalQueue<HandOffPayload>) -> Option<LocalWake> {
-        let mut wakes = self.wakes.lock();
-        let live = self.node.session().live_connection();
-        match wakes.granted_on {
-            Some(granted_on) if live == Some(granted_on) => Some(LocalWake::Head),
-            // The answer to the check of this node is lost.
-            Some(_) => {
-                (wakes.granted_on, wakes.payload) = (None, None);
-                queue.withdraw_grant(self.key);
-                Some(LocalWake::Relist)
-            }
-            None => std::mem::take(&mut wakes.relist).then_some(LocalWake::Relist),
-        }
-    }
-
     /// Resolves when the queue has decided, or the node is lost.
     pub(crate) async fn local_wake(&self) -> Result<LocalWake, Lost> {
         self.node
@@ -140,22 +89,6 @@ impl QueueEntry {
                 Ok(()) => self.take_wake(&mut self.queue.state.lock().queue).map(Ok),
             })
             .await
-    }
-
-    /// Resolves when the sequence numbers of all creates are known that may belong to predecessors.
-    pub(super) async fn may_judge(&self) {
-        // The check reads the node's own watch, which would wake this task again and again once it has fired.
-        let is_due = || self.node.verdict().is_err() || self.wakes.lock().judge;
-        self.node.until(|| is_due().then_some(())).await;
-    }
-
-    /// The payload of the previous holder.
-    pub(crate) fn payload(&self) -> Option<HandOffPayload> {
-        self.wakes.lock().payload.clone()
-    }
-
-    pub(super) fn set_payload(&self, payload: Option<HandOffPayload>) {
-        self.wakes.lock().payload = payload;
     }
 
     /// Records that a list showed no node ahead that the contender waits for.
@@ -189,15 +122,9 @@ impl QueueEntry {
     }
 
     /// The last node of this session ahead of a writer's, which waits for all of them before it lists.
-    pub(crate) fn own_before_writer(&self) -> Option<Arc<Self>> {
+    pub(crate) fn own_before_writer(&self) -> Option<Arc<LocalNode>> {
         let state = self.queue.state.lock();
         state.queue.own_before_writer(self.key).and_then(|key| state.entry(key))
-    }
-
-    /// The connection that may carry the node's release as the head, if its contender holds.
-    pub(super) fn hand_off_connection(&self) -> Option<u64> {
-        let may_hand_off = self.node.is_settled() && self.node.recorded().is_ok();
-        self.node.session().live_connection().filter(|_| may_hand_off)
     }
 
     /// Waits for the successor of this session whose create is in flight, if any: a delete that checks the
@@ -245,5 +172,29 @@ impl QueueEntry {
     /// Records that the node is deleted together with others: nothing is handed off.
     pub(crate) fn mark_leaving(&self) {
         self.queue.state.lock().queue.mark_leaving(self.key);
+    }
+
+    /// Lists the directory. After a create that is not judged yet, the list may be one that another contender
+    /// sent later than that create.
+    ///
+    /// The server answers the requests of a connection in their order, so such a list is no older than one
+    /// that is sent between the two requests, and it shows the node.
+    pub(crate) fn list(
+        &self,
+        session: &Session,
+        connection: Option<u64>,
+        create: Option<CreateInFlight>,
+    ) -> Reply<Arc<Vec<String>>> {
+        let mut state = self.queue.state.lock();
+        let last = state.last_list.as_ref().filter(|last| connection == Some(last.list.connection()));
+        if let Some(reply) = last.zip(create).and_then(|(last, create)| last.shared_by(&create)) {
+            return reply.boxed();
+        }
+        // Under the lock: what is sent later gets a greater order.
+        let reply = session.read(|wire| wire.children(&self.queue.directory)).map_ok(Arc::new);
+        let reply = SharedFuture::new(reply.boxed());
+        state.last_list = connection
+            .map(|connection| LastList { list: state.queue.send_list(connection), reply: reply.downgrade() });
+        reply.boxed()
     }
 }

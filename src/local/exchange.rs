@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
-use super::{HandOffPayload, QueueEntry};
-use crate::local::decide::ReleaseInFlight;
+use super::decide::ReleaseInFlight;
+use super::entry::QueueEntry;
+use super::local_node::HandOffPayload;
 use crate::session::OwnedNode;
 
 /// A transaction that deletes the node of a holder. If its outcome stays unknown, the node is given up.

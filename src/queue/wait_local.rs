@@ -7,7 +7,7 @@ use super::predecessors::Predecessors;
 use super::queued_node::{QueueState, QueuedNode};
 use super::step_error::{StepError, queued_timeout};
 use crate::config::limits::LONG_WAIT;
-use crate::local::{LocalWait, LocalWake, QueueEntry};
+use crate::local::{LocalNode, LocalWait, LocalWake, QueueEntry};
 use crate::session::SharedWatch;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
@@ -44,7 +44,7 @@ impl QueuedNode {
     async fn wait_local(
         &mut self,
         me: &QueueEntry,
-        predecessor: &QueueEntry,
+        predecessor: &LocalNode,
         deadline: Deadline,
     ) -> Result<(), StepError> {
         let (path, name) = (me.node.path(), predecessor.node.name());
