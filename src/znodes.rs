@@ -5,7 +5,7 @@ use tracing::{Instrument, debug_span, field};
 use crate::config::limits;
 use crate::error::{Error, Operation, Phase, Refusal};
 use crate::manager::ConnectionManager;
-use crate::session::{ParentLifetime, Session, Stop, make_directory, until_changed, until_child};
+use crate::session::{Observation, ParentLifetime, Session, Stop, make_directory};
 use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Reply, Stat, WireError};
@@ -338,7 +338,7 @@ async fn until_created(
         }
         if let Some(parent) = path.parent().filter(|_| !is_try) {
             let is_there = |names: &[String]| names.iter().any(|name| name == path.name());
-            until_child(session, connection, &parent, is_there).await?;
+            session.until_child(connection, &parent, is_there).await?;
         }
     }
 }
@@ -364,22 +364,18 @@ async fn read_in_sync<T>(
 async fn until_deleted(session: &Session, path: &str, is_try: bool) -> Result<Option<()>, WireError> {
     loop {
         let connection = session.ensure_synced(Deadline::never()).await?;
-        let room = session.watch_budget().reserve(path);
-        let (node, watch) = if room.is_some() && !is_try {
-            let mut reply = session.read(|wire| wire.watch_data(path));
-            let node = session.await_reply(&mut reply, Deadline::never()).await;
-            node.map_or_else(|error| (Err(error), None), |(.., watch)| (Ok(()), Some(watch)))
-        } else {
-            let mut reply = session.read(|wire| wire.data(path));
-            (session.await_reply(&mut reply, Deadline::never()).await.map(|_| ()), None)
-        };
+        let room = if is_try { None } else { session.watch_budget().reserve(path) };
+        let mut reply = session.observe_data(path, room);
+        let node = session.await_reply(&mut reply, Deadline::never()).await;
         let is_current = session.connection() == Some(connection);
         match node {
             Err(WireError::Refused(Refusal::NoNode)) if is_current => return Ok(Some(())),
             Err(WireError::Refused(Refusal::NoNode)) => continue,
             Err(error) => return Err(error),
-            Ok(()) if is_try => return Ok(None),
-            Ok(()) => _ = until_changed(session, connection, watch).await,
+            Ok(_) if is_try => return Ok(None),
+            Ok((.., watch)) => {
+                Observation::new(session, Some(connection), [watch]).changed().await;
+            }
         }
     }
 }

@@ -96,9 +96,9 @@ impl NodeMonitor {
             name != mine && kind() == Some(self.label.kind())
         };
         loop {
-            let Some(_room) = session.watch_budget().reserve_spare(directory) else { return };
+            let Some(room) = session.watch_budget().reserve_spare(directory) else { return };
             let asked_on = session.connection();
-            let mut list = session.read(|wire| wire.watch_children(directory));
+            let mut list = session.watch_children(directory, room);
             let changed = match session.await_reply(&mut list, Deadline::never()).await {
                 Ok((names, _, _)) if names.iter().any(is_contender) => return,
                 Ok((_, _, changed)) => changed,

@@ -1,18 +1,16 @@
 //! The reads of a contender outside its queue: the nodes that decide whether the hold is useful to it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::{join_all, select_all};
+use futures::future::join_all;
+use futures::{FutureExt, TryFutureExt};
 use parking_lot::Mutex;
 use tracing::debug;
 
 use crate::error::{Error, Operation, Refusal};
-use crate::session::{OwnedNode, Reservation, Session};
+use crate::session::{NodeWatch, Observation, OwnedNode, Reservation, Session};
 use crate::time::deadline::Deadline;
-use crate::time::fractions;
-use crate::wire::{Reply, Stat, Watch, WireError};
+use crate::wire::{Reply, Stat, WireError};
 use crate::znode::path::ZnodePath;
 
 /// A node to read.
@@ -50,24 +48,7 @@ pub enum ReadResult {
 /// Reports that a node that was read has changed, or may have.
 #[derive(Debug)]
 #[must_use]
-pub struct Changes {
-    session: Session,
-    asked_on: Option<u64>,
-    watches: Vec<Watching>,
-    /// Some nodes could not be watched.
-    incomplete: bool,
-}
-
-struct Watching {
-    event: Watch,
-    _room: Reservation,
-}
-
-impl std::fmt::Debug for Watching {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Watching")
-    }
-}
+pub struct Changes(Observation);
 
 impl Changes {
     /// Resolves when a node has changed, or may have: read again then.
@@ -76,28 +57,8 @@ impl Changes {
     ///
     /// Cancel safe: a later call reports the same change.
     pub async fn any(&mut self) {
-        let events = self.watches.iter_mut().map(|watching| (&mut watching.event).boxed());
-        let changed = async {
-            match self.incomplete {
-                true => tokio::time::sleep(poll_pause(&self.session)).await,
-                false => std::future::pending().await,
-            }
-        };
-        let events = events.chain([std::future::pending().boxed()]);
-        tokio::select! {
-            biased;
-            _ = select_all(events) => {}
-            _ = self.session.ended() => {}
-            // The client re-arms its watches by itself, but does not report a server's refusal to do so.
-            () = self.session.reconnected(self.asked_on) => {}
-            () = changed => {}
-        }
+        self.0.changed().await;
     }
-}
-
-/// The polling interval, which replaces a watch where the watch budget has no room.
-fn poll_pause(session: &Session) -> Duration {
-    fractions::poll_interval(session.timeout())
 }
 
 /// The nodes to read, and the reads that were already sent.
@@ -178,22 +139,19 @@ impl Prefetch {
                 continue;
             }
             self.seen_on = asked_on;
-            let mut replies: Vec<_> = self.reads.iter().map(|read| read.send_watching(&session)).collect();
+            let mut replies: Vec<_> = self.reads.iter().map(|read| read.observe(&session)).collect();
             let answers =
-                join_all(replies.iter_mut().map(|(reply, _)| session.await_reply(reply, deadline))).await;
-            let mut changes =
-                Changes { session: session.clone(), asked_on, watches: Vec::new(), incomplete: false };
-            let rooms = replies.into_iter().map(|(_, room)| room);
-            let mut results = Vec::new();
-            for ((answer, room), read) in answers.into_iter().zip(rooms).zip(&*self.reads) {
+                join_all(replies.iter_mut().map(|reply| session.await_reply(reply, deadline))).await;
+            let (mut results, mut watches) = (Vec::new(), Vec::new());
+            for (answer, read) in answers.into_iter().zip(&*self.reads) {
                 results.push(answer.map(|(result, watch)| {
-                    match (watch, room) {
-                        (Some(event), Some(room)) => changes.watches.push(Watching { event, _room: room }),
-                        _ => changes.incomplete |= !matches!(read, Read::DataOnce(_)),
+                    if !matches!(read, Read::DataOnce(_)) {
+                        watches.push(watch);
                     }
                     result
                 }));
             }
+            let changes = Changes(Observation::new(&session, asked_on, watches));
             let results = self.interpret(results, &self.reads, node, deadline).await?;
             if let Some(results) = results.filter(|_| self.is_current(&session)) {
                 return Ok((results, changes));
@@ -264,64 +222,41 @@ impl Read {
         }
     }
 
-    fn send(&self, session: &Session) -> Reply<ReadResult> {
+    /// Sends the read now, with a watch if a later change is of interest and there is room for one.
+    fn observe(&self, session: &Session) -> Reply<(ReadResult, Option<NodeWatch>)> {
         match self {
-            Self::Children(path) => {
-                let reply = session.read(|wire| wire.children_stat(path.as_str()));
-                Box::pin(async move {
-                    or_missing(reply.await.map(|(names, stat)| ReadResult::Children { names, stat }))
-                })
+            Self::Children(path) | Self::Data(path) => {
+                self.send_in(session, session.watch_budget().reserve(path.as_str()))
             }
-            Self::Data(path) | Self::DataOnce(path) => {
-                let reply = session.read(|wire| wire.data(path.as_str()));
-                Box::pin(async move {
-                    or_missing(reply.await.map(|(data, stat)| ReadResult::Data { data, stat }))
-                })
-            }
+            Self::DataOnce(_) => self.send_in(session, None),
         }
     }
 
-    fn send_watching(&self, session: &Session) -> (Reply<(ReadResult, Option<Watch>)>, Option<Reservation>) {
-        let room = match self {
-            Self::Children(path) | Self::Data(path) => session.watch_budget().reserve(path.as_str()),
-            Self::DataOnce(_) => None,
-        };
-        let Some(room) = room else {
-            let reply = self.send(session);
-            return (Box::pin(async move { Ok((reply.await?, None)) }), None);
-        };
-        let reply: Reply<(ReadResult, Option<Watch>)> = match self {
-            Self::Children(path) => {
-                let reply = session.read(|wire| wire.watch_children(path.as_str()));
-                Box::pin(async move {
-                    let (names, stat, watch) = reply.await?;
-                    Ok((ReadResult::Children { names, stat }, Some(watch)))
-                })
+    fn send_in(
+        &self,
+        session: &Session,
+        room: Option<Reservation>,
+    ) -> Reply<(ReadResult, Option<NodeWatch>)> {
+        let path = self.path().as_str();
+        let reply = match self {
+            Self::Children(_) => {
+                let reply = session.observe_children(path, room);
+                reply.map_ok(|(names, stat, watch)| (ReadResult::Children { names, stat }, watch)).boxed()
             }
-            Self::Data(path) | Self::DataOnce(path) => {
-                let reply = session.read(|wire| wire.watch_data(path.as_str()));
-                Box::pin(async move {
-                    let (data, stat, watch) = reply.await?;
-                    Ok((ReadResult::Data { data, stat }, Some(watch)))
-                })
+            Self::Data(_) | Self::DataOnce(_) => {
+                let reply = session.observe_data(path, room);
+                reply.map_ok(|(data, stat, watch)| (ReadResult::Data { data, stat }, watch)).boxed()
             }
         };
         let reply = reply.map(|answer| match answer {
-            // The node does not exist, so it is not watched either.
+            // A node that does not exist is not watched either.
             Err(WireError::Refused(Refusal::NoNode)) => Ok((ReadResult::Missing, None)),
             answer => answer,
         });
-        (Box::pin(reply), Some(room))
+        reply.boxed()
     }
 }
 
 fn send_all(reads: &[Read], session: &Session) -> Vec<Reply<ReadResult>> {
-    reads.iter().map(|read| read.send(session)).collect()
-}
-
-fn or_missing(answer: Result<ReadResult, WireError>) -> Result<ReadResult, WireError> {
-    match answer {
-        Err(WireError::Refused(Refusal::NoNode)) => Ok(ReadResult::Missing),
-        answer => answer,
-    }
+    reads.iter().map(|read| read.send_in(session, None).map_ok(|(result, _)| result).boxed()).collect()
 }

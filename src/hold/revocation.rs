@@ -5,10 +5,9 @@ use futures::future::select_all;
 
 use super::Hold;
 use crate::error::{Error, LossReason, Operation, Refusal};
-use crate::session::{OwnedNode, Reservation, Session};
+use crate::session::{Observation, OwnedNode};
 use crate::time::deadline::Deadline;
-use crate::time::fractions;
-use crate::wire::{Watch, WireError};
+use crate::wire::WireError;
 
 /// The data that a revoke request writes to a contender's node. Source: Curator's
 /// `LockInternals.REVOKE_MESSAGE`.
@@ -82,30 +81,24 @@ pub(crate) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
     loop {
         node.settle()?;
         let asked_on = session.connection();
+        let room = session.watch_budget().reserve_spare(node.path());
+        let mut reply = session.observe_data(node.path(), room);
         let read = tokio::select! {
             biased;
             lost = node.lost() => return Err(lost.into()),
-            read = read(session, node.path()) => read,
+            read = session.await_reply(&mut reply, Deadline::never()) => read,
         };
         match read {
-            Ok((data, _)) if data == REVOKE => {
+            Ok((data, ..)) if data == REVOKE => {
                 node.set_revoke_requested();
                 return Ok(());
             }
-            Ok((_, watch)) => {
-                let changed = async {
-                    match watch {
-                        Some((watch, _room)) => drop(watch.await),
-                        None => tokio::time::sleep(fractions::poll_interval(session.timeout())).await,
-                    }
-                };
+            Ok((.., watch)) => {
+                let mut observation = Observation::new(session, asked_on, [watch]);
                 tokio::select! {
                     biased;
                     lost = node.lost() => return Err(lost.into()),
-                    () = changed => {}
-                    // The client re-arms its watches by itself, but does not report a server's refusal to do
-                    // so.
-                    () = session.reconnected(asked_on) => {}
+                    _ = observation.changed() => {}
                 }
             }
             Err(WireError::Refused(Refusal::NoNode)) => {
@@ -121,22 +114,6 @@ pub(crate) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
                 let retry = session.retry_after(&error, Operation::Read, node.path(), Deadline::never());
                 retry.await.map_err(|stop| node.error_of(stop))?;
             }
-        }
-    }
-}
-
-/// The node's data, and a watch on it if there is room for one.
-async fn read(session: &Session, path: &str) -> Result<(Vec<u8>, Option<(Watch, Reservation)>), WireError> {
-    match session.watch_budget().reserve_spare(path) {
-        Some(room) => {
-            let mut reply = session.read(|wire| wire.watch_data(path));
-            let (data, _, watch) = session.await_reply(&mut reply, Deadline::never()).await?;
-            Ok((data, Some((watch, room))))
-        }
-        None => {
-            let mut reply = session.read(|wire| wire.data(path));
-            let (data, _) = session.await_reply(&mut reply, Deadline::never()).await?;
-            Ok((data, None))
         }
     }
 }

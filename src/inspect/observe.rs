@@ -8,7 +8,7 @@ use tracing::debug;
 use super::{ContenderInfo, Role};
 use crate::error::{Error, Operation, Refusal};
 use crate::queue::LockQueue;
-use crate::session::{Session, Stop, until_changed, until_child};
+use crate::session::{Observation, Session, Stop};
 use crate::time::deadline::Deadline;
 use crate::wire::{WatchEvent, WireError};
 use crate::znode::name::NodeName;
@@ -200,7 +200,7 @@ impl LockQueue {
             Some(path) => self.observe_node(session, connection, &path, tell).await,
             None => {
                 let has_entered = |names: &[String]| self.first_of(names) != First::Nobody;
-                until_child(session, connection, directory, has_entered).await?;
+                session.until_child(connection, directory, has_entered).await?;
                 Ok(Next::List)
             }
         }
@@ -233,17 +233,8 @@ impl LockQueue {
         path: &str,
         tell: &mut impl FnMut(Option<ContenderInfo>) -> Next,
     ) -> Result<Next, WireError> {
-        let room = session.watch_budget().reserve_spare(path);
-        let answer = if room.is_some() {
-            let mut reply = session.read(|wire| wire.watch_data(path));
-            let answer = session.await_reply(&mut reply, Deadline::never()).await;
-            answer.map(|(data, stat, watch)| (data, stat, Some(watch)))
-        } else {
-            let mut reply = session.read(|wire| wire.data(path));
-            let answer = session.await_reply(&mut reply, Deadline::never()).await;
-            answer.map(|(data, stat)| (data, stat, None))
-        };
-        let (data, stat, watch) = match answer {
+        let mut reply = session.observe_data(path, session.watch_budget().reserve_spare(path));
+        let (data, stat, watch) = match session.await_reply(&mut reply, Deadline::never()).await {
             Ok(node) => node,
             Err(WireError::Refused(Refusal::NoNode)) => return Ok(Next::List),
             Err(error) => return Err(error),
@@ -252,7 +243,8 @@ impl LockQueue {
         match tell(Some(head)) {
             Next::Pause => Ok(Next::Pause),
             Next::List => {
-                if until_changed(session, connection, watch).await == Some(WatchEvent::Deleted) {
+                let mut observation = Observation::new(session, Some(connection), [watch]);
+                if observation.changed().await == Some(WatchEvent::Deleted) {
                     tell(None);
                 }
                 Ok(Next::List)

@@ -1,8 +1,8 @@
 use futures::FutureExt;
 
 use super::decide::LocalQueue;
-use crate::session::{Reservation, Session};
-use crate::wire::{Reply, Stat, Watch};
+use crate::session::{NodeWatch, Session};
+use crate::wire::{Reply, Stat};
 
 /// A watch on the directory of a local queue. A directory that was created again counts its sequence numbers
 /// from 0.
@@ -10,20 +10,14 @@ use crate::wire::{Reply, Stat, Watch};
 pub(super) enum DirectoryWatch {
     #[default]
     None,
-    Requested {
-        reply: Reply<(Vec<u8>, Stat, Watch)>,
-        room: Reservation,
-    },
-    Set {
-        watch: Watch,
-        _room: Reservation,
-    },
+    Requested(Reply<(Vec<u8>, Stat, NodeWatch)>),
+    Set(NodeWatch),
 }
 
 impl DirectoryWatch {
     /// Whether a request for a watch has no reply yet.
     pub(super) fn is_in_flight(&self) -> bool {
-        matches!(self, Self::Requested { .. })
+        matches!(self, Self::Requested(_))
     }
 
     /// Sends the request. Returns `false` if the watch budget has no room, or if the reply to an earlier
@@ -35,19 +29,18 @@ impl DirectoryWatch {
         let Some(room) = session.watch_budget().reserve_spare(directory) else {
             return false;
         };
-        let reply = session.read(|wire| wire.watch_data(directory));
-        *self = Self::Requested { reply, room };
+        *self = Self::Requested(session.watch_data(directory, room));
         true
     }
 
     /// Reports the state of the watch to the queue.
     pub(super) fn poll<P: Clone>(&mut self, queue: &mut LocalQueue<P>) {
         *self = match std::mem::take(self) {
-            Self::Requested { mut reply, room } => match (&mut reply).now_or_never() {
-                None => Self::Requested { reply, room },
+            Self::Requested(mut reply) => match (&mut reply).now_or_never() {
+                None => Self::Requested(reply),
                 Some(Ok((_, _, watch))) => {
                     queue.directory_watch_set();
-                    Self::Set { watch, _room: room }
+                    Self::Set(watch)
                 }
                 Some(Err(_)) => {
                     queue.directory_watch_ended();
@@ -56,7 +49,7 @@ impl DirectoryWatch {
             },
             other => other,
         };
-        if let Self::Set { watch, .. } = self
+        if let Self::Set(watch) = self
             && watch.now_or_never().is_some()
         {
             queue.directory_watch_ended();

@@ -2,13 +2,10 @@
 
 use super::decide::{Event, Found};
 use crate::error::Refusal;
-use crate::session::{ParentLifetime, Reservation, Session, make_directory};
+use crate::session::{NodeWatch, ParentLifetime, Session, make_directory};
 use crate::time::deadline::Deadline;
-use crate::wire::{CreateMode, MultiError, Stat, Watch, WireError, WriteOp, WriteResult};
+use crate::wire::{CreateMode, MultiError, Stat, WireError, WriteOp, WriteResult};
 use crate::znode::path::ZnodePath;
-
-/// A watch on the node, and its room in the budget of the session.
-pub(super) type NodeWatch = (Watch, Reservation);
 
 pub(super) async fn verify(session: &Session, path: &ZnodePath) -> Result<Event, WireError> {
     session.verify_by_path(path.as_str()).await.map(|()| Event::Verified)
@@ -77,24 +74,14 @@ pub(super) async fn read(
     path: &ZnodePath,
     watch: &mut Option<NodeWatch>,
 ) -> Result<Event, WireError> {
-    let (path, limit) = (path.as_str(), Deadline::never());
-    let answer = match session.watch_budget().reserve(path) {
-        Some(room) => {
-            let mut reply = session.read(|wire| wire.watch_data(path));
-            session.await_reply(&mut reply, limit).await.map(|(data, stat, fired)| {
-                // The earlier watch ends after the new one is set: the client has one for both.
-                *watch = Some((fired, room));
-                (data, stat)
-            })
+    let path = path.as_str();
+    let mut reply = session.observe_data(path, session.watch_budget().reserve(path));
+    match session.await_reply(&mut reply, Deadline::never()).await {
+        Ok((data, stat, set)) => {
+            // The earlier watch ends after the new one is set: the client has one for both.
+            *watch = set;
+            Ok(Event::Read(found(&stat), data))
         }
-        None => {
-            *watch = None;
-            let mut reply = session.read(|wire| wire.data(path));
-            session.await_reply(&mut reply, limit).await
-        }
-    };
-    match answer {
-        Ok((data, stat)) => Ok(Event::Read(found(&stat), data)),
         Err(WireError::Refused(Refusal::NoNode)) => Ok(Event::ReadNothing),
         Err(error) => Err(error),
     }

@@ -8,13 +8,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Instrument, debug, debug_span, info, warn};
 
 use super::decide::{Engine, Event, Request, Status, Step};
-use super::requests::{self, NodeWatch};
+use super::requests;
 use super::state::PresenceState;
 use super::table::{PathTurn, Table};
 use crate::config::retry::RetryPauses;
 use crate::error::{Error, Operation, Outcome};
 use crate::manager::ConnectionManager;
-use crate::session::Session;
+use crate::session::{NodeWatch, Session};
 use crate::telemetry::metrics;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
@@ -177,7 +177,7 @@ impl Task {
             if self.is_released {
                 return;
             }
-            if watch.as_mut().is_some_and(|(fired, _)| fired.now_or_never().is_some()) {
+            if watch.as_mut().is_some_and(|watch| watch.now_or_never().is_some()) {
                 watch = None;
                 self.engine.handle(Event::WatchFired);
             }
@@ -266,7 +266,7 @@ impl Task {
         let is_timed = retry.is_some() || watch.is_none();
         let fired = async {
             match watch.as_mut() {
-                Some((watch, _)) => drop(watch.await),
+                Some(watch) => drop(watch.await),
                 None => std::future::pending().await,
             }
         };

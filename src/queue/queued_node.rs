@@ -15,9 +15,9 @@ use crate::error::{Error, Operation, Refusal};
 use crate::hold::{NodeGuard, NodeRegistration, Prefetch};
 use crate::local::decide::{CreateInFlight, Judgement};
 use crate::local::{PendingCreate, QueueEntry};
-use crate::session::{Origin, Reservation, Session};
+use crate::session::{NodeWatch, Origin, Session};
 use crate::time::deadline::Deadline;
-use crate::wire::{Reply, Stat, Watch, WireError};
+use crate::wire::{Reply, Stat, WireError};
 use crate::znode::name::NodeName;
 
 /// A contender's node in the queue.
@@ -35,11 +35,10 @@ pub(super) struct QueuedNode {
     pub(super) early_watch: Option<Box<PendingWatch>>,
 }
 
-/// A watch that was requested, and its share of the watch budget.
+/// A watch that was requested.
 pub(super) struct PendingWatch {
     // The mutex is needed only so that threads may share a ticket.
-    pub(super) reply: Mutex<Reply<(Vec<u8>, Stat, Watch)>>,
-    pub(super) room: Reservation,
+    pub(super) reply: Mutex<Reply<(Vec<u8>, Stat, NodeWatch)>>,
     /// The connection that carried the request.
     pub(super) connection: Option<u64>,
     pub(super) path: String,

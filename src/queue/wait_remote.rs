@@ -12,9 +12,10 @@ use super::queued_node::{PendingWatch, QueueState, QueuedNode};
 use super::step_error::{StepError, queued_timeout, time_left};
 use crate::config::limits::LONG_WAIT;
 use crate::error::{Operation, Phase, Refusal};
+use crate::session::{NodeWatch, Reservation};
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
-use crate::wire::{Stat, Watch, WatchEvent, WireError};
+use crate::wire::{Stat, WatchEvent, WireError};
 use crate::znode::name::NodeName;
 use crate::znode::node_data;
 
@@ -75,8 +76,7 @@ impl QueuedNode {
         debug!(
             path = self.registration.0.path(), predecessor = %watched, owner, ahead, "waiting in the queue"
         );
-        let PendingWatch { room: _room, connection, .. } = pending;
-        match self.sleep(watched, &owner, watch, connection, deadline).await? {
+        match self.sleep(watched, &owner, watch, pending.connection, deadline).await? {
             // The server sends the event of the own node first, if that node was deleted first.
             _ if self.registration.0.settle().is_err() => Err(self.deleted()),
             WakeReason::Blocker(WatchEvent::Deleted) => {
@@ -119,7 +119,7 @@ impl QueuedNode {
         &mut self,
         predecessor: &NodeName,
         owner: &str,
-        mut watch: Watch,
+        mut watch: NodeWatch,
         asked_on: Option<u64>,
         deadline: Deadline,
     ) -> Result<WakeReason, StepError> {
@@ -235,11 +235,8 @@ impl QueuedNode {
     }
 
     fn ask_watch(&self, path: String) -> Option<PendingWatch> {
-        let session = self.session();
-        let room = session.watch_budget().reserve(&path)?;
-        let connection = session.connection();
-        let reply = Mutex::new(session.read(|wire| wire.watch_data(&path)));
-        Some(PendingWatch { reply, room, connection, path })
+        let room = self.session().watch_budget().reserve(&path)?;
+        Some(self.send_watch(path, room))
     }
 
     /// Requests a watch on the own node, unless there is one.
@@ -250,9 +247,13 @@ impl QueuedNode {
         }
         let path = node.path().to_owned();
         let room = session.watch_budget().reserve_spare(&path)?;
-        let connection = session.connection();
-        let reply = Mutex::new(session.read(|wire| wire.watch_data(&path)));
-        Some(PendingWatch { reply, room, connection, path })
+        Some(self.send_watch(path, room))
+    }
+
+    fn send_watch(&self, path: String, room: Reservation) -> PendingWatch {
+        let connection = self.session().connection();
+        let reply = Mutex::new(self.session().watch_data(&path, room));
+        PendingWatch { reply, connection, path }
     }
 
     pub(super) async fn keep_own_watch(
@@ -260,12 +261,10 @@ impl QueuedNode {
         pending: Option<PendingWatch>,
         deadline: Deadline,
     ) -> Result<(), StepError> {
-        let Some(PendingWatch { mut reply, room, .. }) = pending else {
-            return Ok(());
-        };
-        match self.session().await_reply(reply.get_mut(), deadline).await {
+        let Some(mut pending) = pending else { return Ok(()) };
+        match self.session().await_reply(pending.reply.get_mut(), deadline).await {
             Ok((_, _, watch)) => {
-                self.registration.0.set_watch(watch, room);
+                self.registration.0.set_watch(watch);
                 Ok(())
             }
             Err(WireError::Refused(Refusal::NoNode)) => Err(self.deleted()),

@@ -101,12 +101,12 @@ impl Rendezvous {
                 Ok(EnterStep::Wait(now_missing, _)) if deadline.is_immediate() => {
                     return Err(self.timeout(now_missing, deadline));
                 }
-                Ok(EnterStep::Wait(now_missing, list)) => {
+                Ok(EnterStep::Wait(now_missing, mut list)) => {
                     missing = now_missing;
                     tokio::select! {
                         biased;
                         lost = node.lost() => return Err(node.error_of(lost.reason.into())),
-                        () = list.until_changed(&session) => {}
+                        _ = list.observation.changed() => {}
                         () = limit.passed() => return Err(self.timeout(missing, limit)),
                     }
                 }

@@ -9,9 +9,9 @@ use super::{Admitted, Rendezvous, existing, of_stat};
 use crate::error::release::ReleaseError;
 use crate::error::{Error, Operation, Outcome, Phase, Refusal};
 use crate::hold::{HeldNode, Hold, NodeGuard};
-use crate::session::{Reservation, Session, Stop, until_changed};
+use crate::session::{Observation, Session, Stop};
 use crate::time::deadline::Deadline;
-use crate::wire::{MultiError, Watch, WireError, WriteOp};
+use crate::wire::{MultiError, WireError, WriteOp};
 
 /// The number of times that a delete is sent again at once, because members that leave at the same time have
 /// changed what it rests on.
@@ -20,9 +20,7 @@ const AT_ONCE_MAX: u32 = 3;
 /// Another member of the round.
 struct Other {
     name: String,
-    connection: u64,
-    watch: Option<Watch>,
-    _room: Option<Reservation>,
+    observation: Observation,
 }
 
 impl Admitted {
@@ -147,10 +145,10 @@ impl Rendezvous {
         loop {
             let session = self.manager.session(deadline, self.full.as_str()).await?;
             let step = async {
-                let Some(other) = self.find_other(&session, own, ready, true, deadline).await? else {
+                let Some(mut other) = self.find_other(&session, own, ready, true, deadline).await? else {
                     return Ok(true);
                 };
-                until_changed(&session, other.connection, other.watch).await;
+                other.observation.changed().await;
                 Ok(false)
             };
             let step = tokio::select! {
@@ -194,17 +192,13 @@ impl Rendezvous {
             let mut found = None;
             for name in names {
                 let path = self.full.listed_child(&name);
-                let room = if watches { session.watch_budget().reserve(&path) } else { None };
-                let node = match &room {
-                    Some(_) => {
-                        let mut reply = session.read(|wire| wire.watch_data(&path));
-                        existing(session.await_reply(&mut reply, deadline).await)?
-                            .map(|(_, stat, watch)| (stat, Some(watch)))
-                    }
-                    None => {
-                        let mut reply = session.read(|wire| wire.exists(&path));
-                        session.await_reply(&mut reply, deadline).await?.map(|stat| (stat, None))
-                    }
+                let node = if watches {
+                    let mut reply = session.observe_data(&path, session.watch_budget().reserve(&path));
+                    existing(session.await_reply(&mut reply, deadline).await)?
+                        .map(|(_, stat, watch)| (stat, watch))
+                } else {
+                    let mut reply = session.read(|wire| wire.exists(&path));
+                    session.await_reply(&mut reply, deadline).await?.map(|stat| (stat, None))
                 };
                 if let Some((stat, watch)) = node
                     && is_in_round(stat.czxid, ready)
@@ -213,7 +207,8 @@ impl Rendezvous {
                         self.warn_of_unowned(&name, &stat);
                         continue;
                     }
-                    found = Some(Other { name, connection, watch, _room: room });
+                    let observation = Observation::new(session, Some(connection), [watch]);
+                    found = Some(Other { name, observation });
                     break;
                 }
             }

@@ -39,9 +39,9 @@ use self::member::MemberCreates;
 use crate::error::{ConfigError, Error};
 use crate::hold::Hold;
 use crate::manager::ConnectionManager;
-use crate::session::{Session, until_changed};
+use crate::session::{Observation, Session};
 use crate::time::deadline::Deadline;
-use crate::wire::{Stat, Watch, WireError};
+use crate::wire::{Stat, WireError};
 use crate::znode::name::Label;
 use crate::znode::path::{IntoPath, ZnodePath};
 
@@ -132,65 +132,33 @@ impl Rendezvous {
     async fn list_members(&self, session: &Session) -> Result<MemberList, WireError> {
         loop {
             let connection = session.ensure_synced(Deadline::never()).await?;
-            let room = session.watch_budget().reserve(self.full.as_str());
-            let room = room.zip(session.watch_budget().reserve(&self.ready));
-            let (members, ready, watches) = match room {
-                Some(_) => self.list_and_watch(session).await?,
-                None => self.list_once(session).await?,
-            };
+            let room = |path| session.watch_budget().reserve(path);
+            let mut list = session.observe_children(self.full.as_str(), room(self.full.as_str()));
+            let mut ready = session.observe_data(&self.ready, room(&self.ready));
+            let (members, _, on_list) = session.await_reply(&mut list, Deadline::never()).await?;
+            let ready = existing(session.await_reply(&mut ready, Deadline::never()).await)?;
             if session.connection() == Some(connection) {
-                return Ok(MemberList { connection, members, ready, watches, _room: room });
+                // The watch on the list shows the create of the node that opens the barrier.
+                let (ready, on_ready) = ready.map(|(_, stat, watch)| (of_stat(&stat), watch)).unzip();
+                let watches = [Some(on_list), on_ready].into_iter().flatten();
+                let observation = Observation::new(session, Some(connection), watches);
+                return Ok(MemberList { members, ready, observation });
             }
         }
     }
-
-    async fn list_and_watch(&self, session: &Session) -> Result<ListedMembers, WireError> {
-        let mut list = session.read(|wire| wire.watch_children(self.full.as_str()));
-        let mut ready = session.read(|wire| wire.watch_data(&self.ready));
-        let (members, _, on_list) = session.await_reply(&mut list, Deadline::never()).await?;
-        let ready = existing(session.await_reply(&mut ready, Deadline::never()).await)?;
-        let (ready, on_ready) = ready.map(|(_, stat, watch)| (of_stat(&stat), watch)).unzip();
-        Ok((members, ready, [Some(on_list), on_ready].into_iter().flatten().collect()))
-    }
-
-    async fn list_once(&self, session: &Session) -> Result<ListedMembers, WireError> {
-        let mut list = session.read(|wire| wire.children(self.full.as_str()));
-        let mut ready = session.read(|wire| wire.data(&self.ready));
-        let members = session.await_reply(&mut list, Deadline::never()).await?;
-        let ready = existing(session.await_reply(&mut ready, Deadline::never()).await)?;
-        Ok((members, ready.map(|(_, stat)| of_stat(&stat)), Vec::new()))
-    }
 }
-
-/// The children, the node that opens the barrier, and the watches on both.
-type ListedMembers = (Vec<String>, Option<Ready>, Vec<Watch>);
 
 /// What a member has read.
 struct MemberList {
-    connection: u64,
     members: Vec<String>,
     ready: Option<Ready>,
-    /// Empty if there is no room for watches.
-    watches: Vec<Watch>,
-    _room: Option<(crate::session::Reservation, crate::session::Reservation)>,
+    observation: Observation,
 }
 
 impl MemberList {
     /// The names of the members alone.
     fn names(&self) -> Vec<String> {
         self.members.iter().filter(|name| *name != READY).cloned().collect()
-    }
-
-    /// Waits until something has changed.
-    async fn until_changed(self, session: &Session) {
-        let watch: Option<Watch> = match self.watches.is_empty() {
-            true => None,
-            false => {
-                let any = futures::future::select_all(self.watches);
-                Some(Box::pin(async { any.await.0 }))
-            }
-        };
-        until_changed(session, self.connection, watch).await;
     }
 }
 

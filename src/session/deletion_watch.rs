@@ -118,12 +118,12 @@ impl Session {
         room: Reservation,
         deadline: Deadline,
     ) -> Option<SharedWatch> {
-        let mut reply = self.read(|wire| wire.watch_data(path));
+        let mut reply = self.watch_data(path, room);
         let answer = self.await_reply(&mut reply, deadline).await;
         let node = self.upgraded(node)?;
         match answer {
             Ok((_, _, watch)) => {
-                node.set_watch(watch, room);
+                node.set_watch(watch);
                 node.watch()
             }
             Err(WireError::Refused(Refusal::NoNode)) => {

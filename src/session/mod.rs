@@ -3,7 +3,6 @@
 //! Nothing moves from one session to the next: nodes, watches, replies and guards belong to their session and
 //! end with it. Every wait for a reply ends with the session at the latest.
 
-mod child_watch;
 mod cleanup_jobs;
 mod closing;
 mod connections;
@@ -25,6 +24,9 @@ mod node_bytes;
 mod node_bytes_test;
 mod node_flags;
 mod node_register;
+mod observe;
+#[cfg(test)]
+mod observe_test;
 mod origin;
 mod own_watch;
 mod owned_node;
@@ -46,7 +48,6 @@ mod verify;
 mod watches;
 mod zxid_history;
 
-pub(crate) use self::child_watch::{until_changed, until_child};
 pub(crate) use self::cleanup_jobs::{CleanupJobs, PendingJobs};
 pub(crate) use self::closing::ClosingNodes;
 pub(crate) use self::directory::{ParentLifetime, make_directory, make_queue_directory};
@@ -55,6 +56,7 @@ pub(crate) use self::handle::{Session, WeakSession};
 pub(crate) use self::hang_ups::Suspect;
 #[cfg(feature = "__simulation")]
 pub(crate) use self::lease_keeper::SessionLease;
+pub(crate) use self::observe::Observation;
 pub(crate) use self::origin::Origin;
 pub(crate) use self::own_watch::SharedWatch;
 pub(crate) use self::owned_node::OwnedNode;
@@ -62,5 +64,5 @@ pub(crate) use self::retry::Stop;
 pub(crate) use self::settings::{SessionPurpose, SessionSettings};
 pub(crate) use self::table::SessionTable;
 pub(crate) use self::txn_in_flight::TxnInFlight;
-pub(crate) use self::watches::{PathWatch, ReadRoom, ReadWindow, Reservation};
+pub(crate) use self::watches::{NodeWatch, PathWatch, ReadRoom, ReadWindow, Reservation};
 pub(crate) use self::zxid_history::ServersReset;

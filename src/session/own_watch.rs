@@ -1,14 +1,13 @@
 use parking_lot::Mutex;
 
-use super::watches::Reservation;
+use super::watches::NodeWatch;
 use crate::shared_future::SharedFuture;
-use crate::wire::{Watch, WatchEvent};
+use crate::wire::WatchEvent;
 
 /// A watch that several tasks await or read.
 pub(crate) type SharedWatch = SharedFuture<WatchEvent>;
 
-/// A watch with its room in the budget.
-pub(super) type ArmedWatch = Option<(SharedWatch, Reservation)>;
+pub(super) type ArmedWatch = Option<SharedWatch>;
 
 /// The watch on a node, if one was set. Its event stays until it is taken.
 #[derive(Default)]
@@ -16,12 +15,12 @@ pub(super) struct OwnWatch(Mutex<ArmedWatch>);
 
 impl OwnWatch {
     pub(super) fn get(&self) -> Option<SharedWatch> {
-        self.0.lock().as_ref().map(|(watch, _)| watch.clone())
+        self.0.lock().clone()
     }
 
     /// Whether a watch is set that has not fired.
     pub(super) fn is_armed(&self) -> bool {
-        self.0.lock().as_ref().is_some_and(|(watch, _)| watch.now().is_none())
+        self.0.lock().as_ref().is_some_and(|watch| watch.now().is_none())
     }
 
     /// Whether the watch has fired because the node was deleted.
@@ -40,7 +39,7 @@ impl OwnWatch {
         let mut watch = self.0.lock();
         // A node whose data changed still exists. The session reports its own end.
         let deleted = is_deleted(&watch).then(on_deleted).flatten();
-        let fired = watch.take_if(|(watch, _)| watch.now().is_some());
+        let fired = watch.take_if(|watch| watch.now().is_some());
         let changed = change(&mut watch);
         drop(watch);
         drop(fired);
@@ -49,10 +48,10 @@ impl OwnWatch {
 }
 
 fn is_deleted(watch: &ArmedWatch) -> bool {
-    watch.as_ref().and_then(|(watch, _)| watch.now()) == Some(WatchEvent::Deleted)
+    watch.as_ref().and_then(|watch| watch.now()) == Some(WatchEvent::Deleted)
 }
 
 /// A watch to be set.
-pub(super) fn armed(watch: Watch, room: Reservation) -> ArmedWatch {
-    Some((SharedFuture::new(watch), room))
+pub(super) fn armed(watch: NodeWatch) -> ArmedWatch {
+    Some(SharedFuture::new(Box::pin(watch)))
 }

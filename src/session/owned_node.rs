@@ -13,10 +13,9 @@ use super::known_node::KnownNode;
 use super::origin::Origin;
 use super::own_watch::{ArmedWatch, armed};
 use super::retry::Stop;
-use super::watches::Reservation;
+use super::watches::NodeWatch;
 use crate::error::{Error, LossReason, Lost};
 use crate::time::boot::BootInstant;
-use crate::wire::Watch;
 
 /// A contender's node of this session, waiting or held: what is known about it, and its session.
 ///
@@ -110,8 +109,8 @@ impl OwnedNode {
         }
     }
 
-    pub(crate) fn set_watch(&self, watch: Watch, reservation: Reservation) {
-        let replaced = self.settle_event(|here| std::mem::replace(here, armed(watch, reservation)));
+    pub(crate) fn set_watch(&self, watch: NodeWatch) {
+        let replaced = self.settle_event(|here| std::mem::replace(here, armed(watch)));
         drop(replaced);
     }
 

@@ -11,10 +11,15 @@ use std::time::Duration;
 use futures::FutureExt;
 use lockkeeper_testserver::TestServer;
 
-use super::{Origin, OwnedNode};
+use super::{NodeWatch, Origin, OwnedNode, WatchBudget};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
 use crate::wire::WatchEvent;
+
+/// A watch with this event.
+fn watch(event: impl Future<Output = WatchEvent> + Send + 'static) -> NodeWatch {
+    NodeWatch::new(event.boxed(), WatchBudget::default().reserve("/node").unwrap())
+}
 
 #[tokio::test]
 async fn a_watch_that_has_fired_with_its_event_unread_is_no_watch() {
@@ -22,11 +27,10 @@ async fn a_watch_that_has_fired_with_its_event_unread_is_no_watch() {
     let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
     let session = manager.session(Deadline::never(), "/node").await.unwrap();
     let node = session.register("/node".into(), Arc::default(), Origin::FOUND);
-    let room = || session.watch_budget().reserve("/node").unwrap();
 
-    node.set_watch(pending().boxed(), room());
+    node.set_watch(watch(pending()));
     assert!(node.has_watch());
-    node.set_watch(ready(WatchEvent::Changed).boxed(), room());
+    node.set_watch(watch(ready(WatchEvent::Changed)));
     assert!(!node.has_watch(), "the next deletion of the node would not be noticed");
     session.unregister(&node);
 }
@@ -36,16 +40,15 @@ async fn a_deletion_that_a_question_has_seen_is_a_loss_whatever_becomes_of_the_w
     let server = TestServer::start().await.unwrap();
     let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
     let session = manager.session(Deadline::never(), "/node").await.unwrap();
-    let room = || session.watch_budget().reserve("/node").unwrap();
     let changes: [&dyn Fn(&OwnedNode); 4] = [
-        &|node| node.set_watch(pending().boxed(), room()),
+        &|node| node.set_watch(watch(pending())),
         &OwnedNode::forget_watch,
         &OwnedNode::begin_replacing,
         &|node| assert!(node.settle().is_err()),
     ];
     for change in changes {
         let node = session.register("/node".into(), Arc::default(), Origin::FOUND);
-        node.set_watch(ready(WatchEvent::Deleted).boxed(), room());
+        node.set_watch(watch(ready(WatchEvent::Deleted)));
         assert!(node.verdict().is_err() && node.recorded().is_ok());
         change(&node);
         assert!(node.verdict().is_err() && node.recorded().is_err());
@@ -69,7 +72,7 @@ async fn a_deletion_that_arrives_while_another_task_reads_the_watch_wakes_the_wa
     let is_question = Arc::new(AtomicBool::new(false));
     let (asked, mut has_fired) = (Arc::clone(&is_question), false);
     // The event arrives when the poll of the question has looked for it, before that poll returns.
-    let watch = poll_fn(move |context| {
+    let event = poll_fn(move |context| {
         if has_fired {
             return Poll::Ready(WatchEvent::Deleted);
         }
@@ -80,7 +83,7 @@ async fn a_deletion_that_arrives_while_another_task_reads_the_watch_wakes_the_wa
         }
         Poll::Pending
     });
-    node.set_watch(watch.boxed(), session.watch_budget().reserve("/node").unwrap());
+    node.set_watch(watch(event));
 
     let waiting = Arc::clone(&node);
     let waiter = tokio::spawn(async move {

@@ -1,11 +1,13 @@
 //! What a session watches and reads at once, and how much of both it may.
 
+mod node_watch;
 mod read_window;
 mod tree_watches;
 mod watch_budget;
 
 use std::sync::Arc;
 
+pub(crate) use self::node_watch::NodeWatch;
 pub(crate) use self::read_window::{ReadRoom, ReadWindow};
 pub(crate) use self::tree_watches::PathWatch;
 use self::tree_watches::{TreeWatches, UnansweredWatch};
