@@ -2,21 +2,17 @@
 
 use super::decide::{Event, Found};
 use crate::error::Refusal;
-use crate::session::{NodeWatch, ParentLifetime, Session, make_directory};
+use crate::session::{NodeWatch, ParentLifetime, Session, Witness, make_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, MultiError, Stat, WireError, WriteOp, WriteResult};
 use crate::znode::path::ZnodePath;
 
-pub(super) async fn verify(session: &Session, path: &ZnodePath) -> Result<Event, WireError> {
-    session.verify_by_path(path.as_str()).await.map(|()| Event::Verified)
-}
-
-pub(super) async fn verify_other(
+pub(super) async fn verify(
     session: &Session,
     path: &ZnodePath,
-    czxid: i64,
+    witness: Witness,
 ) -> Result<Event, WireError> {
-    session.verify_by_other(path.as_str(), czxid).await.map(|()| Event::Verified)
+    session.verify_by(path.as_str(), witness).await.map(|()| Event::Verified)
 }
 
 pub(super) async fn make_parent(session: &Session, path: &ZnodePath) -> Result<Event, WireError> {

@@ -14,7 +14,7 @@ use super::table::{PathTurn, Table};
 use crate::config::retry::RetryPauses;
 use crate::error::{Error, Operation, Outcome};
 use crate::manager::ConnectionManager;
-use crate::session::{NodeWatch, Session};
+use crate::session::{NodeWatch, Session, Witness};
 use crate::telemetry::metrics;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
@@ -295,8 +295,10 @@ impl Task {
         let (path, data) = (&self.path, self.engine.targets().data());
         let connection = session.live_connection();
         let (request, answer) = match step {
-            Step::Verify => (Request::Verify, requests::verify(session, path).await),
-            Step::VerifyOther(czxid) => (Request::Verify, requests::verify_other(session, path, czxid).await),
+            Step::Verify => (Request::Verify, requests::verify(session, path, Witness::Ours).await),
+            Step::VerifyOther(czxid) => {
+                (Request::Verify, requests::verify(session, path, Witness::Other { czxid }).await)
+            }
             Step::MakeParent => (Request::MakeParent, requests::make_parent(session, path).await),
             Step::Create => (Request::Create, requests::create(session, path, data).await),
             Step::Replace(version) => {

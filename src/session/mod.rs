@@ -64,5 +64,6 @@ pub(crate) use self::retry::Stop;
 pub(crate) use self::settings::{SessionPurpose, SessionSettings};
 pub(crate) use self::table::SessionTable;
 pub(crate) use self::txn_in_flight::TxnInFlight;
+pub(crate) use self::verify::Witness;
 pub(crate) use self::watches::{NodeWatch, PathWatch, ReadRoom, ReadWindow, Reservation};
 pub(crate) use self::zxid_history::ServersReset;

@@ -8,7 +8,30 @@ use super::owned_node::OwnedNode;
 use crate::error::{LossReason, Refusal};
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
-use crate::wire::{Link, Reply, Stat, WireError};
+use crate::wire::{Link, WireError};
+
+/// A node by which a connection is verified, as a read or a create has shown it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Witness {
+    /// This session created it: the connection must list it.
+    Ours,
+    /// Another session owns it: the connection must not list it.
+    Other {
+        /// The transaction that created it.
+        czxid: i64,
+    },
+}
+
+/// What the list of a connection's nodes shows.
+enum Carries {
+    /// The connection carries this session.
+    Ours,
+    /// The node was deleted, so it shows nothing.
+    NodeMissing,
+    /// The servers do not have such a list.
+    NotShown,
+    Unknown,
+}
 
 impl Session {
     /// Verifies each connection by a node of this session. Runs as long as the session.
@@ -34,7 +57,7 @@ impl Session {
     /// Returns whether the result is definite.
     async fn verify_connection(&self, connection: u64) -> bool {
         for node in self.some_nodes(4) {
-            if self.verify_by(&node, connection).await {
+            if self.verify_by_node(&node, connection).await {
                 return true;
             }
             if self.connection() != Some(connection) {
@@ -44,128 +67,101 @@ impl Session {
         false
     }
 
-    /// Sends the list of this session's nodes below `path`: only such nodes as the connection's session owns
-    /// are in it. Some servers close the connection on it.
-    async fn list_own(&self, path: &str) -> Reply<Vec<String>> {
-        let list = || self.read(|wire| wire.own_ephemerals(path));
-        self.send_suspect(Suspect::OwnEphemerals, Deadline::never(), list).await
-    }
-
-    /// Whether the servers do not know the list of a session's nodes, as far as this error shows.
-    fn cannot_list_own(&self, error: &WireError) -> bool {
-        *error == WireError::Refused(Refusal::Unimplemented) || self.hangs_up_on(Suspect::OwnEphemerals)
-    }
-
-    fn end_without_proof(&self) {
-        warn!("this server cannot show which session a connection carries; a reconnect ends the session");
-        self.end(LossReason::SessionReplaced);
-    }
-
     /// Verifies the connection by this node. Returns whether the result is definite.
-    async fn verify_by(&self, node: &OwnedNode, connection: u64) -> bool {
-        let path = node.path();
-        let limit = Deadline::never();
+    async fn verify_by_node(&self, node: &OwnedNode, connection: u64) -> bool {
         // A node that this connection created belongs to the session that the connection carries, so its
         // owner is the proof.
         if node.created_on() == Some(connection) {
-            return self.verify_by_owner(node, connection).await;
+            if self.see_owner(node).await {
+                self.verified(connection);
+                return true;
+            }
+            return self.loss().is_some();
         }
         // A node that an earlier connection created may belong to another session, which the present
         // connection may carry as well.
         if !node.is_owner_seen() && !self.see_owner(node).await {
             return false;
         }
-        if self.hangs_up_on(Suspect::OwnEphemerals) {
-            self.end_without_proof();
-            return true;
-        }
-        match self.await_reply(&mut self.list_own(path).await, limit).await {
-            Ok(mine) if mine.iter().any(|own| own == path) => {
-                self.verified(connection);
+        match self.compare_list(node.path(), Witness::Ours, connection).await {
+            Ok(Carries::Ours) => true,
+            Ok(Carries::NotShown) => {
+                warn!(
+                    "this server cannot show which session a connection carries; a reconnect ends the session"
+                );
+                self.end(LossReason::SessionReplaced);
                 true
             }
-            Ok(_) => {
-                let mut reply = self.read(|wire| wire.exists(path));
-                match self.await_reply(&mut reply, limit).await {
-                    // The node exists, but not among this connection's nodes.
-                    Ok(Some(stat)) if stat.ephemeral_owner == self.id() => {
-                        warn!(path, "the server replaced our session on reconnect");
-                        self.end(LossReason::SessionReplaced);
-                        true
-                    }
-                    Ok(None) => {
-                        node.on_missing();
-                        false
-                    }
-                    _ => false,
-                }
+            Ok(Carries::NodeMissing) => {
+                node.on_missing();
+                false
             }
-            Err(error) if self.cannot_list_own(&error) => {
-                self.end_without_proof();
-                true
-            }
-            Err(_) => false,
+            Ok(Carries::Unknown) => false,
+            Err(_) => self.loss().is_some(),
         }
     }
 
-    /// Verifies by the node at `path`, which this session created, that the present connection carries the
-    /// session. Ends the session if it does not. A server that cannot tell is believed.
-    pub(crate) async fn verify_by_path(&self, path: &str) -> Result<(), WireError> {
+    /// Verifies that the present connection carries this session, by a node that no [`OwnedNode`] has. Ends
+    /// the session if it does not. A server that cannot tell is believed.
+    pub(crate) async fn verify_by(&self, path: &str, witness: Witness) -> Result<(), WireError> {
         let connection = self.wire()?.connection_id();
-        if self.is_connection_verified() || self.hangs_up_on(Suspect::OwnEphemerals) {
-            return Ok(());
-        }
-        match self.await_reply(&mut self.list_own(path).await, Deadline::never()).await {
-            Ok(mine) if mine.iter().any(|own| own == path) => self.verified(connection),
-            Ok(_) => {
-                let mut reply = self.read(|wire| wire.exists(path));
-                let stat = self.await_reply(&mut reply, Deadline::never()).await?;
-                let is_same = self.connection() == Some(connection);
-                if is_same && stat.is_some_and(|stat| stat.ephemeral_owner == self.id()) {
-                    warn!(path, "the server replaced our session on reconnect");
-                    self.end(LossReason::SessionReplaced);
-                    return Err(self.over());
-                }
-            }
-            Err(error) if self.cannot_list_own(&error) => {}
-            Err(error) => return Err(error),
+        if !self.is_connection_verified() {
+            self.compare_list(path, witness, connection).await?;
         }
         Ok(())
     }
 
-    /// Verifies by the node at `path`, which that transaction created for another session, that the present
-    /// connection does not carry that session. Ends ours if it does. A server that cannot tell is believed.
-    pub(crate) async fn verify_by_other(&self, path: &str, czxid: i64) -> Result<(), WireError> {
-        let connection = self.wire()?.connection_id();
-        if self.is_connection_verified() || self.hangs_up_on(Suspect::OwnEphemerals) {
-            return Ok(());
+    /// Compares the list of this session's nodes below `path` with the node: only nodes that the connection's
+    /// session owns are in the list. Ends the session if the connection does not carry it.
+    async fn compare_list(
+        &self,
+        path: &str,
+        witness: Witness,
+        connection: u64,
+    ) -> Result<Carries, WireError> {
+        // Some servers close the connection on this list.
+        if self.hangs_up_on(Suspect::OwnEphemerals) {
+            return Ok(Carries::NotShown);
         }
-        let mut listed = self.list_own(path).await;
-        let mut reply = self.read(|wire| wire.exists(path));
-        match self.await_reply(&mut listed, Deadline::never()).await {
-            Ok(theirs) if theirs.iter().any(|own| own == path) => {
-                // It was there before the list and is there behind it: the list has this node, and no other.
-                let stat = self.await_reply(&mut reply, Deadline::never()).await?;
-                let is_other = |stat: Stat| stat.czxid == czxid && stat.ephemeral_owner != self.id();
-                if self.connection() == Some(connection) && stat.is_some_and(is_other) {
-                    warn!(path, "the server replaced our session on reconnect");
-                    self.end(LossReason::SessionReplaced);
-                    return Err(self.over());
-                }
-                Ok(())
+        let list = || self.read(|wire| wire.own_ephemerals(path));
+        let mut reply = self.send_suspect(Suspect::OwnEphemerals, Deadline::never(), list).await;
+        let is_listed = match self.await_reply(&mut reply, Deadline::never()).await {
+            Ok(listed) => listed.iter().any(|own| own == path),
+            Err(error) if self.cannot_list_own(&error) => return Ok(Carries::NotShown),
+            Err(error) => return Err(error),
+        };
+        match witness {
+            Witness::Ours if is_listed => {
+                self.verified(connection);
+                return Ok(Carries::Ours);
             }
-            Err(error) if !self.cannot_list_own(&error) => Err(error),
-            _ => Ok(()),
+            Witness::Other { .. } if !is_listed => return Ok(Carries::Unknown),
+            Witness::Ours | Witness::Other { .. } => {}
         }
+        // The node existed before the list, and a read behind the list shows it: the list was about this
+        // node, and no other.
+        let mut reply = self.read(|wire| wire.exists(path));
+        let stat = self.await_reply(&mut reply, Deadline::never()).await?;
+        if self.connection() != Some(connection) {
+            return Ok(Carries::Unknown);
+        }
+        let Some(stat) = stat else { return Ok(Carries::NodeMissing) };
+        let is_ours = stat.ephemeral_owner == self.id();
+        let is_replaced = match witness {
+            Witness::Ours => is_ours,
+            Witness::Other { czxid } => stat.czxid == czxid && !is_ours,
+        };
+        if is_replaced {
+            warn!(path, "the server replaced our session on reconnect");
+            self.end(LossReason::SessionReplaced);
+            return Err(self.over());
+        }
+        Ok(Carries::Unknown)
     }
 
-    /// Verifies `connection` by the owner of a node that it created. Returns whether the result is definite.
-    async fn verify_by_owner(&self, node: &OwnedNode, connection: u64) -> bool {
-        if self.see_owner(node).await {
-            self.verified(connection);
-            return true;
-        }
-        self.loss().is_some()
+    /// Whether the servers do not know the list of a session's nodes, as far as this error shows.
+    fn cannot_list_own(&self, error: &WireError) -> bool {
+        *error == WireError::Refused(Refusal::Unimplemented) || self.hangs_up_on(Suspect::OwnEphemerals)
     }
 
     /// Compares the owner of a node with this session. Returns whether they are the same.
