@@ -61,15 +61,15 @@ pub use self::error::{
     ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal, TxnError,
 };
 pub use self::hold::{Changes, DetachedNode, Hold, NodeMonitor, Read, ReadResult};
-pub use self::inspect::{AgeClock, ContenderInfo, Identity, Role};
+pub use self::inspect::{AgeClock, ContenderInfo, Identity, NodeInfo, Role};
 pub use self::manager::{
     ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents, State,
     Transition, Transitions,
 };
 pub use self::presence::{OnDeletion, Presence, PresenceError, PresenceState, PresenceWatch};
 pub use self::queue::{AcquireSpan, Exchange, ExchangeError, Exchanged, LockQueue, MultiQueue, Rule, Ticket};
-pub use self::register::{Change, Current, Register, RegisterInfo, WriterInfo};
-pub use self::rendezvous::{Admitted, MemberInfo, Rendezvous, RendezvousInfo};
+pub use self::register::{Change, Current, Register, RegisterInfo};
+pub use self::rendezvous::{Admitted, Rendezvous, RendezvousInfo};
 pub use self::revoker::{RevokeError, Revoker};
 pub use self::session::Epoch;
 #[cfg(feature = "metrics")]

@@ -15,12 +15,10 @@ pub use crate::double_barrier::DoubleBarrierInspection;
 #[doc(inline)]
 pub use crate::group::{GroupInspection, MemberInspection};
 #[doc(inline)]
-pub use crate::inspection::NodeInfo;
-#[doc(inline)]
 pub use crate::partition::{PartitionInspection, PartitionItem};
 #[doc(inline)]
 pub use crate::schedule::ScheduleInspection;
 #[doc(inline)]
 pub use crate::survey::{Survey, SurveyGroup};
 #[doc(inline)]
-pub use lockkeeper_core::{AgeClock, ContenderInfo, Identity, Kind, RegisterInfo, Role, WriterInfo};
+pub use lockkeeper_core::{AgeClock, ContenderInfo, Identity, Kind, NodeInfo, RegisterInfo, Role};

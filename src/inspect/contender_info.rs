@@ -1,6 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::identity::Identity;
+use super::node_info::time;
 use crate::hold::REVOKE;
 use crate::wire::Stat;
 use crate::znode::fencing_token::{FencingToken, from_czxid};
@@ -139,7 +140,7 @@ impl ContenderInfo {
     /// When the node was created, by the servers' clock.
     #[must_use]
     pub fn since(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_millis(self.stat.ctime.max(0).unsigned_abs())
+        time(self.stat.ctime)
     }
 
     /// The age of the node when it was read, by the clock that [`age_clock`](Self::age_clock) names. The age

@@ -5,14 +5,17 @@
 
 mod contender_info;
 mod identity;
+mod node_info;
 mod observe;
 mod order;
 mod read;
 
 pub use self::contender_info::{AgeClock, ContenderInfo, Role};
 pub use self::identity::Identity;
+pub use self::node_info::NodeInfo;
 
-pub(crate) use self::read::read_node;
+pub(crate) use self::node_info::time;
+pub(crate) use self::read::{DATA_BYTES_MAX, read_node};
 use crate::error::Error;
 use crate::queue::LockQueue;
 

@@ -13,16 +13,17 @@ use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::{Reply, Stat, WireError};
 use crate::znode::name::{Kind, NodeName};
+use crate::znode::path::ZnodePath;
 
 /// How many nodes are requested at once: a queue of ten thousand must not fill the server's request queue, or
 /// this process's memory.
 const BATCH: usize = 128;
 
 /// How many bytes of a node's data are kept.
-const DATA_BYTES_MAX: usize = 1024;
+pub(crate) const DATA_BYTES_MAX: usize = 1024;
 
 /// A node's data, if this client may read it, and its stat.
-type NodeContent = (Option<Vec<u8>>, Stat);
+pub(super) type NodeContent = (Option<Vec<u8>>, Stat);
 
 /// The queues of a directory, and the list that was requested.
 type Asked<'a> = (&'a [&'a LockQueue], &'a str, Reply<Vec<String>>);
@@ -63,11 +64,7 @@ pub(super) async fn read(
     let mut read = Vec::with_capacity(lists.len());
     for (queues, names) in lists {
         let Some(queue) = queues.first() else { continue };
-        let mut nodes = Vec::with_capacity(names.len());
-        for batch in names.chunks(BATCH) {
-            let paths = batch.iter().map(|name| queue.full_directory().listed_child(name));
-            nodes.extend(read_nodes(&session, paths.collect(), limit()).await?);
-        }
+        let nodes = read_children(manager, &session, queue.full_directory(), &names, DATA_BYTES_MAX).await?;
         read.push((queues, names, nodes));
     }
     let stats = read.iter().flat_map(|(_, _, nodes)| nodes.iter().flatten().map(|(_, stat)| stat));
@@ -86,7 +83,7 @@ pub(crate) async fn read_node(
     let mut sync = session.read(|wire| wire.sync(path));
     let failed = |error: WireError| Error::of_wire(Operation::Read, path, &error, deadline);
     session.await_reply(&mut sync, deadline).await.map_err(failed)?;
-    let node = read_nodes(session, vec![path.to_owned()], deadline).await?.pop().flatten();
+    let node = read_one(session, path, DATA_BYTES_MAX, deadline).await?;
     Ok(node.map(|node| {
         let clock = Clock::of(session, [&node.1]);
         let kind = path.rsplit('/').next().and_then(NodeName::parse).map(|name| name.kind());
@@ -112,30 +109,49 @@ impl ContenderInfo {
     }
 }
 
-/// Requests as many of the nodes at once as there is room for. `None` for those that do not exist.
-async fn read_nodes(
+/// Reads the children of a directory with these names, as many at once as there is room for. `None` for those
+/// that do not exist. Each batch has the time of one operation.
+pub(super) async fn read_children(
+    manager: &ConnectionManager,
     session: &Session,
-    paths: Vec<String>,
-    deadline: Deadline,
+    directory: &ZnodePath,
+    names: &[String],
+    data_bytes_max: usize,
 ) -> Result<Vec<Option<NodeContent>>, Error> {
-    let answers = paths.iter().map(async |path| {
-        let failed = |error: WireError| Error::of_wire(Operation::Read, path, &error, deadline);
-        match session.read_one_of_many(path, deadline).await {
-            Ok((mut data, stat)) => {
-                data.truncate(DATA_BYTES_MAX);
-                Ok(Some((Some(data), stat)))
-            }
-            Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
-            // Before 3.8.4 and 3.9.2 every client may read that the node exists, and its owner.
-            Err(WireError::Refused(Refusal::NoAuth)) => {
-                let mut reply = session.read(|wire| wire.exists(path));
-                let stat = session.await_reply(&mut reply, deadline).await.map_err(failed)?;
-                Ok(stat.map(|stat| (None, stat)))
-            }
-            Err(error) => Err(failed(error)),
+    let mut nodes = Vec::with_capacity(names.len());
+    for batch in names.chunks(BATCH) {
+        let deadline = Deadline::after(manager.operation_timeout());
+        let asked = batch.iter().map(async |name| {
+            read_one(session, &directory.listed_child(name), data_bytes_max, deadline).await
+        });
+        for node in join_all(asked).await {
+            nodes.push(node?);
         }
-    });
-    join_all(answers).await.into_iter().collect()
+    }
+    Ok(nodes)
+}
+
+async fn read_one(
+    session: &Session,
+    path: &str,
+    data_bytes_max: usize,
+    deadline: Deadline,
+) -> Result<Option<NodeContent>, Error> {
+    let failed = |error: WireError| Error::of_wire(Operation::Read, path, &error, deadline);
+    match session.read_one_of_many(path, deadline).await {
+        Ok((mut data, stat)) => {
+            data.truncate(data_bytes_max);
+            Ok(Some((Some(data), stat)))
+        }
+        Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
+        // Before 3.8.4 and 3.9.2 every client may read that the node exists, and its owner.
+        Err(WireError::Refused(Refusal::NoAuth)) => {
+            let mut reply = session.read(|wire| wire.exists(path));
+            let stat = session.await_reply(&mut reply, deadline).await.map_err(failed)?;
+            Ok(stat.map(|stat| (None, stat)))
+        }
+        Err(error) => Err(failed(error)),
+    }
 }
 
 fn describe(

@@ -1,20 +1,19 @@
 //! A register, as others see it.
 
 use std::fmt::{self, Display, Formatter};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::Register;
 use super::requests::{StepFailure, read_node};
 use super::writer::PREFIX;
 use crate::error::{Error, Operation, Refusal};
+use crate::inspect::{DATA_BYTES_MAX, NodeInfo, time};
+use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError};
 use crate::znode::path::ZnodePath;
 use crate::znode::whole_path::WholePath;
-
-/// How many writer nodes are read at once.
-const BATCH: usize = 128;
 
 /// The node of a [`Register`], and the clients that write it: a snapshot for people and tools, which may be
 /// stale when it is read.
@@ -24,14 +23,7 @@ const BATCH: usize = 128;
 pub struct RegisterInfo {
     path: WholePath,
     node: Option<(Vec<u8>, Stat)>,
-    writers: Vec<WriterInfo>,
-}
-
-/// A client that writes a [`Register`], as its writer node shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriterInfo {
-    name: String,
-    stat: Stat,
+    writers: Vec<NodeInfo>,
 }
 
 impl RegisterInfo {
@@ -57,33 +49,9 @@ impl RegisterInfo {
     /// first write until its register is dropped or its session ends; the write that creates the node leaves
     /// none. Clients of other libraries have none.
     #[must_use]
-    pub fn writers(&self) -> &[WriterInfo] {
+    pub fn writers(&self) -> &[NodeInfo] {
         &self.writers
     }
-}
-
-impl WriterInfo {
-    /// The name of its writer node.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The session of its writer node.
-    #[must_use]
-    pub fn session(&self) -> i64 {
-        self.stat.ephemeral_owner
-    }
-
-    /// When its last change was applied, by the servers' clock.
-    #[must_use]
-    pub fn last_write(&self) -> SystemTime {
-        time(self.stat.mtime)
-    }
-}
-
-fn time(millis: i64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_millis(millis.max(0).unsigned_abs())
 }
 
 impl Register {
@@ -108,36 +76,29 @@ impl Register {
             Err(StepFailure::Wire(operation, error)) => return Err(failed(operation, error)),
             Err(StepFailure::Error(error)) => return Err(error),
         };
-        let writers = read_writers(&session, full, deadline).await;
-        let writers = writers.map_err(|error| failed(Operation::List, error))?;
+        let writers = read_writers(manager, &session, full, deadline).await?;
         Ok(RegisterInfo { path: manager.whole_path(self.path()), node, writers })
     }
 }
 
 async fn read_writers(
+    manager: &ConnectionManager,
     session: &Session,
     directory: &ZnodePath,
     deadline: Deadline,
-) -> Result<Vec<WriterInfo>, WireError> {
+) -> Result<Vec<NodeInfo>, Error> {
     let mut list = session.read(|wire| wire.children(directory.as_str()));
     let mut names = match session.await_reply(&mut list, deadline).await {
         Ok(names) => names,
         Err(WireError::Refused(Refusal::NoNode)) => Vec::new(),
-        Err(error) => return Err(error),
+        Err(error) => return Err(Error::of_wire(Operation::List, directory.as_str(), &error, deadline)),
     };
     names.retain(|name| name.starts_with(PREFIX));
-    let mut writers = Vec::with_capacity(names.len());
-    for names in names.chunks(BATCH) {
-        let exists = |name: &String| session.read(|wire| wire.exists(&directory.listed_child(name)));
-        let replies: Vec<_> = names.iter().map(exists).collect();
-        for (name, mut reply) in names.iter().zip(replies) {
-            if let Some(stat) = session.await_reply(&mut reply, deadline).await? {
-                writers.push(WriterInfo { name: name.clone(), stat });
-            }
-        }
-    }
-    writers.sort_by_key(|writer| writer.stat.czxid);
-    Ok(writers)
+    let writers = NodeInfo::read(manager, session, directory, names, DATA_BYTES_MAX).await;
+    writers.map(|mut writers| {
+        writers.sort_by_key(NodeInfo::czxid);
+        writers
+    })
 }
 
 impl Display for RegisterInfo {
@@ -150,7 +111,7 @@ impl Display for RegisterInfo {
             }
         }
         for writer in &self.writers {
-            write!(formatter, "\n  writes  {:#x}  {}", writer.session(), writer.name.escape_debug())?;
+            write!(formatter, "\n  writes  {:#x}  {}", writer.session(), writer.name().escape_debug())?;
         }
         Ok(())
     }

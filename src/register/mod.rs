@@ -47,7 +47,7 @@ use tokio::sync::oneshot;
 use self::batch::{ChangeQueue, ChangeRequest};
 pub use self::decide::{Change, Current};
 use self::decision::Decision;
-pub use self::inspect::{RegisterInfo, WriterInfo};
+pub use self::inspect::RegisterInfo;
 use self::worker::Memory;
 use crate::error::{ConfigError, Error, Operation, Phase};
 use crate::manager::ConnectionManager;

@@ -34,7 +34,7 @@ use parking_lot::Mutex;
 use tracing::warn;
 
 use self::decide::{READY, Ready};
-pub use self::inspect::{MemberInfo, RendezvousInfo};
+pub use self::inspect::RendezvousInfo;
 use self::member::MemberCreates;
 use crate::error::{ConfigError, Error};
 use crate::hold::Hold;

@@ -25,7 +25,6 @@ const FIELD_TERMS: &[&str] = &[
     "IntoPath",
     "LossReason",
     "Lost",
-    "MemberInfo",
     "NodeName",
     "OnDeletion",
     "Operation",

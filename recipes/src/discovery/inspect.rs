@@ -1,12 +1,12 @@
 use std::fmt::{self, Display, Formatter};
 
-use lockkeeper_core::{Error, WholePath};
+use lockkeeper_core::{Error, NodeInfo, WholePath};
 use serde::de::DeserializeOwned;
 
 use super::Discovery;
 use super::instance::{Instance, NoPayload};
 use super::service::check_owner;
-use crate::inspection::{NodeInfo, age_text, read_children};
+use crate::inspection::age_text;
 
 /// The services below a path and their instances at one time: a snapshot for people and tools, which may be
 /// stale when it is read.
@@ -46,14 +46,18 @@ impl<P: DeserializeOwned> Discovery<P> {
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<DiscoveryInspection<P>, Error> {
         let instance = |node: NodeInfo| {
-            let instance = Instance::from_json(node.data().unwrap_or_default())
-                .and_then(|instance| check_owner(&instance, node.stat()).map(|()| instance))
-                .map_err(|error| error.to_string());
+            let decode = |data| {
+                Instance::from_json(data)
+                    .and_then(|instance| check_owner(&instance, node.stat()).map(|()| instance))
+                    .map_err(|error| error.to_string())
+            };
+            let unread = || Err("this client may not read the node".to_owned());
+            let instance = node.data().map_or_else(unread, decode);
             InstanceInspection { node, instance }
         };
         let mut services = Vec::new();
         for name in self.services().await? {
-            let nodes = read_children(&self.manager, &self.path.child(&name)?).await?;
+            let nodes = NodeInfo::children_of(&self.manager, self.path.child(&name)?).await?;
             services.push(ServiceInspection { name, instances: nodes.into_iter().map(instance).collect() });
         }
         Ok(DiscoveryInspection { path: self.manager.whole_path(&self.path), services })

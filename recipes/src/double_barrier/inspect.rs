@@ -1,6 +1,6 @@
 use std::fmt::{self, Display, Formatter};
 
-use lockkeeper_core::{Error, MemberInfo, RendezvousInfo, WholePath, count_of};
+use lockkeeper_core::{Error, NodeInfo, RendezvousInfo, WholePath, count_of};
 
 use super::DoubleBarrier;
 
@@ -64,24 +64,30 @@ impl DoubleBarrierInspection {
 
     /// The members as their nodes show them, in the order in which they came.
     #[must_use]
-    pub fn members(&self) -> &[MemberInfo] {
+    pub fn members(&self) -> &[NodeInfo] {
         self.info.members()
+    }
+
+    /// Whether this member is inside. It may not know yet.
+    #[must_use]
+    pub fn is_inside(&self, member: &NodeInfo) -> bool {
+        self.info.is_inside(member)
     }
 
     /// The persistent nodes, in the order in which they were created: they belong to no session, so they are
     /// no members.
     #[must_use]
-    pub fn unowned(&self) -> &[MemberInfo] {
+    pub fn unowned(&self) -> &[NodeInfo] {
         self.info.unowned()
     }
 
     fn ids(&self, is_inside: bool) -> impl Iterator<Item = String> {
-        self.info.members().iter().filter(move |member| member.is_inside() == is_inside).map(id)
+        self.info.members().iter().filter(move |member| self.info.is_inside(member) == is_inside).map(id)
     }
 }
 
 /// The data of a member's node as text. Bytes that are not UTF-8 are replaced.
-fn id(member: &MemberInfo) -> String {
+fn id(member: &NodeInfo) -> String {
     String::from_utf8_lossy(member.data().unwrap_or_default()).into_owned()
 }
 
@@ -96,7 +102,7 @@ impl Display for DoubleBarrierInspection {
             self.missing_count()
         )?;
         for member in self.members() {
-            let role = if member.is_inside() { "inside" } else { "waits" };
+            let role = if self.info.is_inside(member) { "inside" } else { "waits" };
             let (id, name, session) = (id(member), member.name().escape_debug(), member.session());
             write!(formatter, "\n  {role:6}  {session:#x}  {}  {name}", id.escape_debug())?;
         }

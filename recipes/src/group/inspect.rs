@@ -1,10 +1,10 @@
 use std::fmt::{self, Display, Formatter};
 
-use lockkeeper_core::{Error, WholePath};
+use lockkeeper_core::{Error, NodeInfo, WholePath};
 
 use super::Group;
 use super::member::{Member, MemberLayout};
-use crate::inspection::{NodeInfo, age_text, read_children};
+use crate::inspection::age_text;
 
 /// The members of a [`Group`] at one time: a snapshot for people and tools, which may be stale when it is
 /// read.
@@ -41,7 +41,7 @@ impl Group {
             let member = Member::decode(node.name(), node.data().unwrap_or_default()).ok()?;
             Some(MemberInspection { member, node })
         };
-        let nodes = read_children(&self.manager, &self.path).await?.into_iter();
+        let nodes = NodeInfo::children_of(&self.manager, &self.path).await?.into_iter();
         let (members, unowned) = nodes.filter_map(member).partition(|member| member.node.session() != 0);
         Ok(GroupInspection { path: self.manager.whole_path(&self.path), members, unowned })
     }

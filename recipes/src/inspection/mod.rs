@@ -1,10 +1,7 @@
-mod node_info;
 mod table;
 
 use lockkeeper_core::{ConnectionManager, ContenderInfo, Kind, Role, WholePath, ZnodePath, count_of};
 
-pub use self::node_info::NodeInfo;
-pub(crate) use self::node_info::read_children;
 pub(crate) use self::table::age as age_text;
 
 /// What the holders of a semaphore are.

@@ -1,10 +1,9 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use lockkeeper_core::{ContenderInfo, Error, Role, WholePath};
+use lockkeeper_core::{ContenderInfo, Error, NodeInfo, Role, WholePath};
 
 use super::{BATCH, Partition};
-use crate::inspection::{NodeInfo, read_children};
 
 /// The members and the items of a [`Partition`] at one time: a snapshot for people and tools, which may be
 /// stale when it is read.
@@ -55,9 +54,9 @@ impl Partition {
 
     /// The names of the ephemeral nodes of the group, and of the persistent ones.
     async fn members_and_unowned(&self) -> Result<(Vec<String>, Vec<String>), Error> {
-        let nodes = read_children(&self.manager, self.group()?.path()).await?;
+        let nodes = NodeInfo::children_of(&self.manager, self.group()?.path()).await?;
         let (members, unowned): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| node.session() != 0);
-        let names = |nodes: Vec<NodeInfo>| nodes.into_iter().map(|node| node.name).collect();
+        let names = |nodes: Vec<NodeInfo>| nodes.iter().map(|node| node.name().to_owned()).collect();
         Ok((names(members), names(unowned)))
     }
 }

@@ -3,10 +3,10 @@
 mod layout;
 mod search;
 
-use lockkeeper_core::{ConnectionManager, Error, IntoPath, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Error, IntoPath, NodeInfo, ZnodePath};
 
 pub(crate) use self::search::{inspect_each, inspect_path};
-use crate::inspection::{Inspection, NodeInfo};
+use crate::inspection::Inspection;
 
 /// The greatest number of nodes that a survey reads, unless another one is set.
 const NODES_MAX: usize = 10_000;

@@ -1,11 +1,11 @@
 //! Reads a tree level by level.
 
 use futures::future::join_all;
-use lockkeeper_core::{ConnectionManager, Error, Label, LockQueue, Refusal, Rule, Stat, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Error, Label, LockQueue, NodeInfo, Refusal, Rule, Stat, ZnodePath};
 
 use super::layout::{Layout, may_be_a_directory};
 use super::{Survey, SurveyGroup};
-use crate::inspection::{InspectedRecipe, Inspection, NodeInfo, waiting};
+use crate::inspection::{InspectedRecipe, Inspection, waiting};
 use crate::semaphore::Semaphore;
 use crate::{Election, Mutex, RwLock};
 
@@ -215,11 +215,11 @@ fn sort(listed: &Listed, nodes: Vec<ReadNode>) -> (Vec<ZnodePath>, Option<Survey
             0 if stat.children > 0 => directories.push(path),
             // The node that opens a double barrier is persistent on purpose.
             0 if stat.is_directory() || is_permanent || path.name() == "ready" => {}
-            0 => unowned.push(NodeInfo { name: path.name().to_owned(), data: None, stat }),
-            _ => members.push(NodeInfo { name: path.name().to_owned(), data: None, stat }),
+            0 => unowned.push(NodeInfo::new(path.name(), None, stat)),
+            _ => members.push(NodeInfo::new(path.name(), None, stat)),
         }
     }
-    members.sort_by_key(|member: &NodeInfo| member.stat.czxid);
+    members.sort_by_key(NodeInfo::czxid);
     let group = (!members.is_empty()).then(|| SurveyGroup { path: listed.path.clone(), members, unowned });
     (directories, group)
 }

@@ -9,8 +9,8 @@ use lockkeeper::znodes::CreateMode;
 use lockkeeper::{ConnectionManager, Error, Group};
 
 use lockkeeper_tests::Timing;
-use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::Subject;
+use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::{client, newest_session, state_is};
 use crate::limit::within;
@@ -162,6 +162,19 @@ async fn an_inspection_shows_each_member_with_its_payload_and_its_session() {
     assert!(ours.node().age() < Timing::event(), "{:?}", ours.node().age());
     let text = inspection.to_string();
     assert!(text.starts_with(&format!("group {GROUP}: 2 members\n  kazoo  5 bytes  session 0x")), "{text}");
+}
+
+#[tokio::test]
+async fn an_inspection_shows_a_member_that_may_not_be_read_without_its_payload() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let group = group(&client(&server_fixture).await);
+    let session = newest_session(&server_fixture);
+    let _ours = join(&group, "web-1", "10.0.0.7").await;
+    let hidden = When::op(Op::GetData).path(&format!("{GROUP}/web-1")).always();
+    let _hidden = server_fixture.server.fault(hidden, Fault::Refuse(ErrorCode::NoAuth));
+    let inspection = group.inspect().await.unwrap();
+    let [member] = inspection.members() else { panic!("{inspection}") };
+    assert_eq!((member.id(), member.node().data(), member.node().session()), ("web-1", None, session));
 }
 
 #[tokio::test]
