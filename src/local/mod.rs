@@ -17,7 +17,7 @@ mod local_queues;
 mod missing_czxid;
 mod shared_queue;
 
-pub(crate) use self::create::PendingCreate;
+pub(crate) use self::create::{JudgedCreate, PendingCreate};
 pub(crate) use self::entry::{LocalWait, QueueEntry};
 pub(crate) use self::exchange::ExchangeInFlight;
 pub(crate) use self::local_node::{HandOffPayload, LocalNode, LocalWake};

@@ -2,8 +2,7 @@
 
 use tracing::{debug, warn};
 
-use super::create_guard::CreateGuard;
-use super::lost_create::{FoundNode, LostCreates, resolve_lost_create};
+use super::lost_create::{FoundNode, LostCreates, guard_node, resolve_lost_create};
 use super::queued_node::{QueueState, QueuedNode};
 use super::step_error::{StepError, time_left};
 use super::ticket::Ticket;
@@ -11,14 +10,13 @@ use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, Operation, Phase, Refusal};
 use crate::hold::Prefetch;
 use crate::local::PendingCreate;
-use crate::local::decide::{ContenderKind, Prediction};
+use crate::local::decide::ContenderKind;
 use crate::session::{Session, janitor, make_queue_directory};
 use crate::time::deadline::Deadline;
-use crate::wire::{Reply, WireError};
+use crate::wire::{Created, Reply, WireError};
 
 /// The requests that were sent with a create, over the connection of that moment.
 struct SentWithCreate {
-    pending_create: Option<PendingCreate>,
     list: Option<Reply<Vec<String>>>,
     prefetched: Option<Box<Prefetch>>,
     connection: Option<u64>,
@@ -34,23 +32,16 @@ impl Ticket {
         let (mut directories_made, mut lost_creates) = (0, LostCreates::default());
         loop {
             let connection = session.connection();
-            let send = || CreateGuard::send(&session, &directory, self.queue.label(), self.queue.data());
-            let (mut create, pending_create) = match self.predicted_kind_now().zip(connection) {
-                Some((kind, connection)) => {
-                    let (create, pending) =
-                        PendingCreate::send(&session, directory.as_str(), kind, connection, send);
-                    (create, Some(pending))
-                }
-                None => (send(), None),
-            };
-            let prediction = pending_create.as_ref().map_or(Prediction::Unknown, PendingCreate::prediction);
+            let (label, data, kind) = (self.queue.label(), self.queue.data(), self.predicted_kind_now());
+            let mut create = PendingCreate::send(&session, &directory, label, data, kind, connection);
+            let prediction = create.prediction();
             let list = || session.read(|wire| wire.children(directory.as_str()));
             let list = (!prediction.skips_list()).then(list);
             // Sent behind the list: if that grants, the answers to these reads were read under the hold.
             let prefetched = || Box::new(Prefetch::send(self.queue.reads(), &session, connection));
             let prefetched = prediction.may_grant_at_once().then(prefetched);
             let (node_guard, stat) = match create.wait_created(deadline).await {
-                Ok(made) => made,
+                Ok(Created { path, stat }) => (guard_node(&session, &mut create, path), stat),
                 Err(error @ WireError::Refused(Refusal::NoNode)) => {
                     if directories_made == DIRECTORIES_MAX {
                         return Err(
@@ -58,14 +49,10 @@ impl Ticket {
                         );
                     }
                     directories_made += 1;
-                    // No other create of this session waits for one that was refused.
-                    drop((create, pending_create));
                     Box::pin(make_queue_directory(&session, &directory, deadline)).await?;
                     continue;
                 }
                 Err(error) => {
-                    // No other create of this session waits for one that failed.
-                    drop(pending_create);
                     let lost = &mut lost_creates;
                     match Box::pin(self.after_failed_create(&session, &mut create, error, lost, deadline))
                         .await?
@@ -85,8 +72,8 @@ impl Ticket {
                 }
             };
             let queued_node = Box::new(QueuedNode::new(&session, node_guard, &self.queue, stat, connection));
-            let sent = SentWithCreate { pending_create, list, prefetched, connection };
-            return self.judge_created(queued_node, sent, deadline).await;
+            let sent = SentWithCreate { list, prefetched, connection };
+            return self.judge_created(queued_node, create, sent, deadline).await;
         }
     }
 
@@ -94,13 +81,14 @@ impl Ticket {
     async fn judge_created(
         &mut self,
         mut queued_node: Box<QueuedNode>,
+        mut create: PendingCreate,
         sent: SentWithCreate,
         deadline: Deadline,
     ) -> Result<Box<QueuedNode>, StepError> {
-        let SentWithCreate { pending_create, list, prefetched, connection } = sent;
-        pending_create.iter().for_each(PendingCreate::mark_created);
+        let SentWithCreate { list, prefetched, connection } = sent;
+        create.mark_created();
         let Some(mut list) = list else {
-            queued_node.judge_by_sequence(pending_create, prefetched, connection, deadline).await;
+            queued_node.judge_by_sequence(create, prefetched, connection, deadline).await;
             return Ok(queued_node);
         };
         // Without this list, the wait lists again.
@@ -110,16 +98,16 @@ impl Ticket {
                 queued_node.judge(&children, connection, &self.queue, deadline).await?;
             let is_held = matches!(queued_node.state, QueueState::Held);
             queued_node.prefetched = prefetched.filter(|_| decided_by_list_alone && is_held);
-            pending_create.iter().for_each(|pending_create| pending_create.record_list(!is_held));
+            create.record_list(!is_held);
         }
         if matches!(queued_node.state, QueueState::Unknown) {
-            queued_node.judge_by_sequence(pending_create, None, connection, deadline).await;
-        } else if let (Some(pending_create), Some(entry)) = (pending_create, queued_node.entry()) {
+            queued_node.judge_by_sequence(create, None, connection, deadline).await;
+        } else if let Some(entry) = queued_node.entry() {
             // A grant does not wait for the sequence numbers of others.
             if !matches!(queued_node.state, QueueState::Held) {
-                pending_create.await_predecessor(entry, deadline).await;
+                create.await_predecessor(entry, deadline).await;
             }
-            pending_create.judged_by_list(entry);
+            create.judged_by_list(entry);
         }
         Ok(queued_node)
     }
@@ -147,7 +135,7 @@ impl Ticket {
     async fn after_failed_create(
         &mut self,
         session: &Session,
-        create: &mut CreateGuard,
+        create: &mut PendingCreate,
         error: WireError,
         lost_creates: &mut LostCreates,
         deadline: Deadline,

@@ -2,11 +2,11 @@
 
 use tracing::warn;
 
-use super::create_guard::CreateGuard;
 use super::step_error::{StepError, time_left};
 use crate::config::retry::RetryPauses;
 use crate::error::{Error, Operation, Phase};
 use crate::hold::NodeGuard;
+use crate::local::PendingCreate;
 use crate::session::{Session, lost_create};
 use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError};
@@ -59,7 +59,7 @@ impl LostCreates {
 pub(crate) async fn resolve_lost_create(
     session: &Session,
     directory: &ZnodePath,
-    create: &mut CreateGuard,
+    create: &mut PendingCreate,
     deadline: Deadline,
 ) -> Result<Option<FoundNode>, StepError> {
     let found = tokio::select! {
@@ -82,7 +82,7 @@ pub(crate) async fn resolve_lost_create(
         Ok(Some(stat)) => {
             // A node of another session is not ours, whatever its name says.
             session.verify_owner(&path, &stat).map_err(|_| StepError::Restart)?;
-            Ok(Some((create.found(path), Some(stat))))
+            Ok(Some((guard_node(session, create, path), Some(stat))))
         }
         // The drop of the guard leaves the node to the janitor.
         _ => {
@@ -90,4 +90,11 @@ pub(crate) async fn resolve_lost_create(
             Err(StepError::Restart)
         }
     }
+}
+
+/// The create made the node at `path`, which has a guard from now on.
+pub(super) fn guard_node(session: &Session, create: &mut PendingCreate, path: String) -> NodeGuard {
+    create.settle();
+    session.node_bytes().found(&path);
+    NodeGuard::of(session, path)
 }

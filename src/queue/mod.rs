@@ -31,7 +31,6 @@ mod bench_hooks;
 #[cfg(test)]
 mod closing_test;
 mod create;
-mod create_guard;
 #[cfg(all(test, feature = "__simulation"))]
 mod ended_client_test;
 mod exchange;

@@ -3,16 +3,15 @@
 use parking_lot::Mutex;
 use tracing::debug;
 
-use super::create_guard::{CreateGuard, czxid};
-use super::lost_create::{FoundNode, LostCreates, resolve_lost_create};
+use super::lost_create::{FoundNode, LostCreates, guard_node, resolve_lost_create};
 use super::multi_queue::MultiQueue;
-use super::queued_node::QueuedNode;
+use super::queued_node::{QueuedNode, czxid};
 use super::step_error::StepError;
 use super::ticket::Ticket;
 use crate::config::limits::{self, DIRECTORIES_MAX};
 use crate::error::{Error, Operation, Outcome, Refusal};
 use crate::hold::Prefetch;
-use crate::local::LocalQueues;
+use crate::local::{LocalQueues, PendingCreate};
 use crate::session::{Session, make_queue_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{Created, MultiError, Reply, Stat, WireError, WriteOp, WriteResult};
@@ -46,11 +45,11 @@ impl MultiQueue {
         let (mut directories_made, mut lost_creates) = (0, LostCreates::default());
         loop {
             let connection = session.connection();
-            let (mut creates_in_flight, creates): (Vec<CreateGuard>, Vec<WriteOp>) = self
+            let (mut creates_in_flight, creates): (Vec<PendingCreate>, Vec<WriteOp>) = self
                 .queues
                 .iter()
                 .map(|queue| {
-                    CreateGuard::in_multi(&session, queue.full_directory(), queue.label(), queue.data())
+                    PendingCreate::in_multi(&session, queue.full_directory(), queue.label(), queue.data())
                 })
                 .unzip();
             let mut made = session.send_multi(&creates);
@@ -63,7 +62,7 @@ impl MultiQueue {
             let node_guards = match made.and_then(|committed| committed) {
                 Ok(results) => Self::guards_of(&session, &mut creates_in_flight, results)?,
                 Err(MultiError::Operation { index, refusal }) => {
-                    creates_in_flight.iter_mut().for_each(CreateGuard::settle);
+                    creates_in_flight.iter_mut().for_each(PendingCreate::settle);
                     if refusal != Refusal::NoNode || directories_made == DIRECTORIES_MAX {
                         return Err(self.refused(index, refusal, deadline).into());
                     }
@@ -152,7 +151,7 @@ impl MultiQueue {
 
     fn guards_of(
         session: &Session,
-        creates_in_flight: &mut [CreateGuard],
+        creates_in_flight: &mut [PendingCreate],
         results: Vec<WriteResult>,
     ) -> Result<Vec<FoundNode>, StepError> {
         let mut node_guards = Vec::new();
@@ -163,7 +162,7 @@ impl MultiQueue {
             if let Some(stat) = &stat {
                 session.verify_owner(&path, stat).map_err(|_| StepError::Restart)?;
             }
-            node_guards.push((create.found(path), stat));
+            node_guards.push((guard_node(session, create, path), stat));
         }
         Ok(node_guards)
     }
@@ -174,7 +173,7 @@ impl MultiQueue {
         &self,
         session: &Session,
         tickets: &mut [Ticket],
-        creates_in_flight: &mut [CreateGuard],
+        creates_in_flight: &mut [PendingCreate],
         error: WireError,
         lost_creates: &mut LostCreates,
         deadline: Deadline,
@@ -183,7 +182,7 @@ impl MultiQueue {
         match &error {
             WireError::SessionEnded(_) | WireError::Refused(_) => {
                 if error.outcome() == Outcome::NotApplied {
-                    creates_in_flight.iter_mut().for_each(CreateGuard::settle);
+                    creates_in_flight.iter_mut().for_each(PendingCreate::settle);
                 }
                 session.retry_after(&error, Operation::Create, path, deadline).await?;
                 return Ok(None);

@@ -6,7 +6,6 @@ use futures::future::{FutureExt, TryFutureExt, join_all};
 use lockkeeper_lock::count_of;
 use parking_lot::Mutex;
 
-use super::create_guard::czxid;
 use super::lock_queue::LockQueue;
 use super::predecessors::Predecessors;
 use super::rule::{ListJudgement, Rule};
@@ -14,7 +13,7 @@ use super::step_error::{StepError, sequence_exhausted};
 use crate::error::{Error, Operation, Refusal};
 use crate::hold::{NodeGuard, NodeRegistration, Prefetch};
 use crate::local::decide::{CreateInFlight, Judgement};
-use crate::local::{PendingCreate, QueueEntry};
+use crate::local::{JudgedCreate, PendingCreate, QueueEntry};
 use crate::session::{NodeWatch, Origin, Session};
 use crate::time::deadline::Deadline;
 use crate::wire::{Reply, Stat, WireError};
@@ -204,17 +203,17 @@ impl QueuedNode {
     /// `prefetched` was sent behind the create.
     pub(super) async fn judge_by_sequence(
         &mut self,
-        pending_create: Option<PendingCreate>,
+        mut create: PendingCreate,
         prefetched: Option<Box<Prefetch>>,
         connection: Option<u64>,
         deadline: Deadline,
     ) {
-        let (Some(pending_create), Some(entry)) = (pending_create, self.node_guard.entry()) else {
+        let Some(entry) = self.node_guard.entry() else { return };
+        create.await_predecessor(entry, deadline).await;
+        let Some(JudgedCreate { create, judgement, predecessor }) = create.judge_by_sequence(entry) else {
             return;
         };
-        pending_create.await_predecessor(entry, deadline).await;
-        let create = pending_create.in_flight();
-        self.state = match pending_create.judge_by_sequence(entry) {
+        self.state = match (judgement, predecessor) {
             (Judgement::Head { since_send, .. }, _) => {
                 self.prefetched = prefetched.filter(|_| since_send);
                 QueueState::Held
@@ -267,4 +266,9 @@ impl QueuedNode {
         self.state = QueueState::Unknown;
         Ok(self.session().retry_after(error, operation, path, deadline).await?)
     }
+}
+
+/// The creation zxid, if the server returned one.
+pub(super) fn czxid(stat: Option<&Stat>) -> Option<i64> {
+    stat.map(|stat| stat.czxid).filter(|czxid| *czxid > 0)
 }
