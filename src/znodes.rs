@@ -8,7 +8,7 @@ use crate::manager::ConnectionManager;
 use crate::session::{Observation, ParentLifetime, Session, Stop, make_directory};
 use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;
-use crate::wire::{CreateMode, Reply, Stat, WireError};
+use crate::wire::{CreateMode, Reply, Stat, WireError, existing};
 use crate::znode::path::{IntoPath, PathError, ZnodePath};
 use crate::znode::version::Version;
 
@@ -58,11 +58,7 @@ impl Znodes {
         let room = session.reserve_read(deadline).await.map_err(failed)?;
         let answer = read_in_sync(&session, || session.read(|wire| wire.data(full.as_str())), deadline).await;
         room.answered(answer.iter().map(|(data, _)| data.len()));
-        match answer {
-            Ok(read) => Ok(Some(read)),
-            Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
-            Err(error) => Err(failed(error)),
-        }
+        existing(answer).map_err(failed)
     }
 
     /// Waits until a node exists, and returns its data and stat. Returns at once if it exists.
@@ -144,11 +140,8 @@ impl Znodes {
     pub async fn children(&self, path: impl IntoPath) -> Result<Option<Vec<String>>, Error> {
         let (session, full, deadline) = self.begin(path).await?;
         let failed = |error: WireError| Error::of_wire(Operation::List, full.as_str(), &error, deadline);
-        match read_in_sync(&session, || session.read(|wire| wire.children(full.as_str())), deadline).await {
-            Ok(children) => Ok(Some(children)),
-            Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
-            Err(error) => Err(failed(error)),
-        }
+        let list = || session.read(|wire| wire.children(full.as_str()));
+        existing(read_in_sync(&session, list, deadline).await).map_err(failed)
     }
 
     /// Creates a node, and persistent nodes for missing parents. Returns its path, with the sequence number

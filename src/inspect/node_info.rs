@@ -1,11 +1,11 @@
 use std::time::{Duration, SystemTime};
 
 use super::read::read_children;
-use crate::error::{Error, Operation, Refusal};
+use crate::error::{Error, Operation};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
-use crate::wire::{Stat, WireError};
+use crate::wire::{Stat, WireError, existing};
 use crate::znode::path::{IntoPath, ZnodePath};
 
 /// A node that is no contender, as a server knew it: a member, an instance of a service, a writer.
@@ -50,10 +50,8 @@ impl NodeInfo {
         let mut list = session.read(|wire| wire.children(path));
         let failed = |error: WireError| Error::of_wire(Operation::List, path, &error, deadline);
         session.await_reply(&mut sync, deadline).await.map_err(failed)?;
-        let mut names = match session.await_reply(&mut list, deadline).await {
-            Err(WireError::Refused(Refusal::NoNode)) => Vec::new(),
-            names => names.map_err(failed)?,
-        };
+        let names = existing(session.await_reply(&mut list, deadline).await).map_err(failed)?;
+        let mut names = names.unwrap_or_default();
         names.sort_unstable();
         Self::read(manager, &session, &directory, names, usize::MAX).await
     }

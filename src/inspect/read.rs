@@ -11,7 +11,7 @@ use crate::manager::ConnectionManager;
 use crate::queue::LockQueue;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
-use crate::wire::{Reply, Stat, WireError};
+use crate::wire::{Reply, Stat, WireError, existing};
 use crate::znode::name::{Kind, NodeName};
 use crate::znode::path::ZnodePath;
 
@@ -54,12 +54,9 @@ pub(super) async fn read(
         .map_err(|error| failed(first.full_directory().as_str(), &error, deadline))?;
     let mut lists = Vec::with_capacity(asked.len());
     for (queues, directory, mut reply) in asked {
-        let names = match session.await_reply(&mut reply, deadline).await {
-            Ok(names) => names,
-            Err(WireError::Refused(Refusal::NoNode)) => Vec::new(),
-            Err(error) => return Err(failed(directory, &error, deadline)),
-        };
-        lists.push((queues, names));
+        let names = existing(session.await_reply(&mut reply, deadline).await);
+        let names = names.map_err(|error| failed(directory, &error, deadline))?;
+        lists.push((queues, names.unwrap_or_default()));
     }
     let mut read = Vec::with_capacity(lists.len());
     for (queues, names) in lists {

@@ -6,12 +6,12 @@ use std::time::SystemTime;
 use super::Register;
 use super::requests::{StepFailure, read_node};
 use super::writer::PREFIX;
-use crate::error::{Error, Operation, Refusal};
+use crate::error::{Error, Operation};
 use crate::inspect::{DATA_BYTES_MAX, NodeInfo, time};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
-use crate::wire::{Stat, WireError};
+use crate::wire::{Stat, WireError, existing};
 use crate::znode::path::ZnodePath;
 use crate::znode::whole_path::WholePath;
 
@@ -88,11 +88,9 @@ async fn read_writers(
     deadline: Deadline,
 ) -> Result<Vec<NodeInfo>, Error> {
     let mut list = session.read(|wire| wire.children(directory.as_str()));
-    let mut names = match session.await_reply(&mut list, deadline).await {
-        Ok(names) => names,
-        Err(WireError::Refused(Refusal::NoNode)) => Vec::new(),
-        Err(error) => return Err(Error::of_wire(Operation::List, directory.as_str(), &error, deadline)),
-    };
+    let names = existing(session.await_reply(&mut list, deadline).await);
+    let failed = |error: WireError| Error::of_wire(Operation::List, directory.as_str(), &error, deadline);
+    let mut names = names.map_err(failed)?.unwrap_or_default();
     names.retain(|name| name.starts_with(PREFIX));
     let writers = NodeInfo::read(manager, session, directory, names, DATA_BYTES_MAX).await;
     writers.map(|mut writers| {

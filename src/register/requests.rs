@@ -5,7 +5,7 @@ use super::writer::WriterNode;
 use crate::error::{Error, Operation, Refusal};
 use crate::session::Session;
 use crate::time::deadline::Deadline;
-use crate::wire::{CreateMode, Stat, WireError};
+use crate::wire::{CreateMode, Stat, WireError, existing};
 
 /// Why a step did not succeed.
 pub(super) enum StepFailure {
@@ -28,11 +28,7 @@ pub(super) async fn read_node(
         let mut sync = session.quorum_sync();
         let mut read = session.read(|wire| wire.data(path));
         session.await_reply(&mut sync, deadline).await.map_err(failed)?;
-        let node = match session.await_reply(&mut read, deadline).await {
-            Ok(node) => Some(node),
-            Err(WireError::Refused(Refusal::NoNode)) => None,
-            Err(error) => return Err(failed(error)),
-        };
+        let node = existing(session.await_reply(&mut read, deadline).await).map_err(failed)?;
         if session.connection() == connection {
             if let Some((_, stat)) = &node {
                 session.settings().zxids.saw(stat.mzxid);
@@ -64,9 +60,7 @@ pub(super) async fn create_writer(
         }
         Err(error) => return Err(StepFailure::Wire(Operation::Create, error)),
     }
-    match session.await_reply(&mut read, deadline).await {
-        Ok((data, stat)) => Ok(Some(Content::new(data, &stat))),
-        Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
-        Err(error) => Err(StepFailure::Wire(Operation::Read, error)),
-    }
+    let node = existing(session.await_reply(&mut read, deadline).await);
+    let node = node.map_err(|error| StepFailure::Wire(Operation::Read, error))?;
+    Ok(node.map(|(data, stat)| Content::new(data, &stat)))
 }

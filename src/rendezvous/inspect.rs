@@ -1,11 +1,11 @@
 //! The members, as others see them.
 
 use super::decide::{READY, Ready, is_in_round};
-use super::{Rendezvous, existing, of_stat};
+use super::{Rendezvous, of_stat};
 use crate::error::{Error, Operation};
 use crate::inspect::{DATA_BYTES_MAX, NodeInfo};
 use crate::time::deadline::Deadline;
-use crate::wire::WireError;
+use crate::wire::{WireError, existing};
 
 /// The members of a [`Rendezvous`] at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use tracing::debug;
 
 use super::decide::{Leave, READY, Ready, is_in_round, leave};
-use super::{Admitted, Rendezvous, existing, of_stat};
+use super::{Admitted, Rendezvous, of_stat};
 use crate::error::release::ReleaseError;
 use crate::error::{Error, Operation, Outcome, Phase, Refusal};
 use crate::hold::{HeldNode, Hold, NodeGuard};
 use crate::session::{Observation, Session, Stop};
 use crate::time::deadline::Deadline;
-use crate::wire::{MultiError, WireError, WriteOp};
+use crate::wire::{MultiError, WireError, WriteOp, existing};
 
 /// The number of times that a delete is sent again at once, because members that leave at the same time have
 /// changed what it rests on.

@@ -41,7 +41,7 @@ use crate::hold::Hold;
 use crate::manager::ConnectionManager;
 use crate::session::{Observation, Session};
 use crate::time::deadline::Deadline;
-use crate::wire::{Stat, WireError};
+use crate::wire::{Stat, WireError, existing};
 use crate::znode::name::Label;
 use crate::znode::path::{IntoPath, ZnodePath};
 
@@ -164,15 +164,6 @@ impl MemberList {
 
 fn of_stat(stat: &Stat) -> Ready {
     Ready { zxid: stat.mzxid, version: stat.version }
-}
-
-/// `None` if the node does not exist.
-fn existing<T>(read: Result<T, WireError>) -> Result<Option<T>, WireError> {
-    match read {
-        Ok(read) => Ok(Some(read)),
-        Err(WireError::Refused(crate::error::Refusal::NoNode)) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 impl Admitted {

@@ -5,7 +5,7 @@ use tracing::debug;
 use super::handle::Session;
 use crate::error::Refusal;
 use crate::time::deadline::Deadline;
-use crate::wire::WireError;
+use crate::wire::{WireError, existing};
 use crate::znode::name::CreateId;
 use crate::znode::path::ZnodePath;
 
@@ -42,8 +42,6 @@ pub(crate) async fn find_once(
     let mut sync = session.read(|wire| wire.sync(directory.as_str()));
     let mut list = session.read(|wire| wire.children(directory.as_str()));
     session.await_reply(&mut sync, deadline).await?;
-    match session.await_reply(&mut list, deadline).await {
-        Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
-        children => Ok(create_id.find(&children?).map(|child| directory.listed_child(child))),
-    }
+    let children = existing(session.await_reply(&mut list, deadline).await)?.unwrap_or_default();
+    Ok(create_id.find(&children).map(|child| directory.listed_child(child)))
 }

@@ -33,6 +33,15 @@ impl WireError {
     }
 }
 
+/// The answer to a read; `None` if the node does not exist.
+pub(crate) fn existing<T>(answer: Result<T, WireError>) -> Result<Option<T>, WireError> {
+    match answer {
+        Ok(read) => Ok(Some(read)),
+        Err(WireError::Refused(Refusal::NoNode)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Why a transaction was not committed.
 #[derive(Clone, Debug)]
 pub enum MultiError {

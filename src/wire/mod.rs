@@ -17,6 +17,7 @@ mod zookeeper;
 
 pub(crate) use self::contract::ServerFault;
 pub use self::contract::{Backend, Data, Reply, Wire};
+pub(crate) use self::error::existing;
 pub use self::error::{MultiError, WireError};
 pub use self::link::Link;
 pub use self::stat::Stat;
