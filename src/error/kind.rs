@@ -1,7 +1,10 @@
-use lockkeeper_lock::EngineError;
-pub(super) use lockkeeper_lock::ErrorKind;
+use lockkeeper_lock::{EngineError, ErrorKind};
 
-use super::{ConnectError, Error, Outcome, Phase, ReleaseError};
+use super::connect::ConnectError;
+use super::operation_error::Error;
+use super::outcome::Outcome;
+use super::phase::Phase;
+use super::release::ReleaseError;
 
 impl Error {
     /// The meaning of this error for its caller.

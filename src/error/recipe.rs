@@ -2,7 +2,7 @@ use std::error::Error;
 
 use lockkeeper_lock::{ErrorKind, FencingTokenError};
 
-use super::Outcome;
+use super::outcome::Outcome;
 
 /// An error of one recipe, which [`Error::Recipe`](crate::Error::Recipe) carries.
 ///

@@ -1,7 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use super::Hold;
+use super::held::Hold;
 use super::revocation::wait_revoke_message;
 use crate::error::{Error, Lost, Operation};
 use crate::session::OwnedNode;

@@ -1,7 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 
-use super::Hold;
 use super::delete_nodes::delete_one;
+use super::held::Hold;
 use super::node::HeldNode;
 use crate::error::release::ReleaseError;
 use crate::error::{LossReason, Lost};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing::{Instrument, Span, debug_span};
 
-use super::Hold;
+use super::held::Hold;
 use super::node::HeldNode;
 use crate::error::release::ReleaseError;
 use crate::hold::delete_nodes::{delete_all, delete_together};

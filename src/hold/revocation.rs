@@ -3,7 +3,7 @@
 use futures::FutureExt;
 use futures::future::select_all;
 
-use super::Hold;
+use super::held::Hold;
 use crate::error::{Error, LossReason, Operation, Refusal};
 use crate::session::{Observation, OwnedNode};
 use crate::time::deadline::Deadline;

@@ -7,7 +7,7 @@ use std::task::Poll;
 use futures::FutureExt;
 use futures::future::select_all;
 
-use super::Hold;
+use super::held::Hold;
 use crate::error::Lost;
 
 impl Hold {

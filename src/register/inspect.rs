@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::time::SystemTime;
 
-use super::Register;
+use super::handle::Register;
 use super::requests::{StepFailure, read_node};
 use super::writer::PREFIX;
 use crate::error::{Error, Operation};

@@ -2,30 +2,17 @@
 
 use std::sync::Arc;
 
-use super::RegisterInner;
 use super::batch::Batch;
 use super::decide::{Basis, Content};
 use super::doubts::{Doubts, Finding};
+use super::memory::{Memory, RegisterInner};
 use super::requests::{StepFailure, create_writer, read_node};
-use super::write_contention::WriteContention;
 use super::writer::{WriterNode, attempt_number};
 use crate::error::{Error, Operation, Phase};
 use crate::session::{ParentLifetime, Session, Stop, make_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::WireError;
 use crate::znode::path::ZnodePath;
-
-/// What a register remembers between two changes.
-#[derive(Default)]
-pub(super) struct Memory {
-    pub(super) writer: Option<WriterNode>,
-    /// The node after the last change; `None` if it is to be read.
-    pub(super) basis: Option<Basis>,
-    pub(super) contention: WriteContention,
-    pub(super) attempts: u64,
-    /// The parents were created, and the node was not yet.
-    pub(super) has_made_parent: bool,
-}
 
 /// Starts the task. `memory` is proof that none runs. Returns `false` without a tokio runtime.
 pub(super) fn start(inner: &Arc<RegisterInner>, memory: Memory) -> bool {

@@ -7,9 +7,11 @@ use futures::future::join_all;
 use tracing::{Instrument, debug, debug_span, field};
 use uuid::Uuid;
 
+use super::admitted::Admitted;
 use super::decide::{Enter, Ready, enter};
-use super::member::EnteringMember;
-use super::{Admitted, MEMBER, MemberList, Rendezvous};
+use super::member::{EnteringMember, MEMBER};
+use super::member_list::MemberList;
+use super::place::Rendezvous;
 use crate::config::limits;
 use crate::error::{ConfigError, Error, Operation, Phase, Refusal};
 use crate::hold::{HeldNode, Hold};

@@ -1,7 +1,8 @@
 //! The members, as others see them.
 
 use super::decide::{READY, Ready, is_in_round};
-use super::{Rendezvous, of_stat};
+use super::member_list::of_stat;
+use super::place::Rendezvous;
 use crate::error::{Error, Operation};
 use crate::inspect::{DATA_BYTES_MAX, NodeInfo};
 use crate::time::deadline::Deadline;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use tracing::debug;
 
+use super::admitted::Admitted;
 use super::decide::{Leave, READY, Ready, is_in_round, leave};
-use super::{Admitted, Rendezvous, of_stat};
+use super::member_list::of_stat;
+use super::place::Rendezvous;
 use crate::error::release::ReleaseError;
 use crate::error::{Error, Operation, Outcome, Phase, Refusal};
 use crate::hold::{HeldNode, Hold, NodeGuard};

@@ -5,14 +5,20 @@ use std::sync::Arc;
 use tracing::debug;
 use uuid::Uuid;
 
-use super::{MEMBER, Rendezvous};
+use super::place::Rendezvous;
 use crate::error::{Error, Operation, Outcome, Phase, Refusal};
 use crate::hold::{NodeGuard, NodeRegistration};
 use crate::queue::{LostCreates, StepError};
 use crate::session::{Origin, Session, janitor, make_queue_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Stat, WireError};
-use crate::znode::name::CreateId;
+use crate::znode::name::{CreateId, Label};
+
+/// The label of the members' nodes. Clients of other libraries name theirs as they like.
+pub(super) const MEMBER: Label = match Label::new("member") {
+    Ok(label) => label,
+    Err(_) => panic!("not a label"),
+};
 
 /// The node of a member that is not inside yet. A drop of it deletes the node.
 pub(super) struct EnteringMember {

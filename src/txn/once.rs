@@ -1,11 +1,11 @@
 use super::prepared::{NotCommitted, Prepared};
-use super::{Txn, TxnResult};
+use super::transaction::{Txn, TxnResult};
 use crate::error::{Error, Operation, Phase, Refusal, TxnError};
 use crate::session::{ParentLifetime, Stop, make_directory};
 use crate::telemetry::timers::TxnTimer;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp};
-use crate::znode::path::{PathError, ZnodePath};
+use crate::znode::path::{IntoPath, PathError, ZnodePath};
 
 /// A transaction that is committed at most once: made by [`Txn::once`].
 #[derive(Debug)]
@@ -25,11 +25,41 @@ pub enum Once {
     Before,
 }
 
-impl<'a> OnceTxn<'a> {
-    pub(super) fn new(txn: Txn<'a>, marker: Result<ZnodePath, PathError>) -> Self {
-        Self { txn, marker, data: Vec::new() }
+impl<'a> Txn<'a> {
+    /// Makes the transaction one that is committed at most once, however often it is tried, in whichever
+    /// process: it also creates the persistent node `marker`, and is not committed if that node exists. The
+    /// marker is empty, unless it gets [data](OnceTxn::with_data).
+    ///
+    /// So an operation whose outcome is [unknown](TxnError::outcome_unknown) can be tried again, under the
+    /// same hold or another one. `marker` names the *operation*, such as `/transfers/done/4711`: choose it
+    /// before the first try, and take the same one for each try.
+    ///
+    /// The marker stays until the application deletes it. Delete it when no process can try the operation
+    /// again, or keep it as the record that the operation was done. Missing parents are created.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # use lockkeeper_core::{ConnectionManager, Deadline, Label, LockQueue, Once, Rule};
+    /// # let manager = ConnectionManager::connect(&server.connect_string()).await?;
+    /// # let queue = LockQueue::new(&manager, "/locks/7", Label::LOCK, Rule::MUTEX)?;
+    /// # let held = queue.acquire(Deadline::never()).await?;
+    /// let sell = || held.txn().create_sequential("/sale-", "seat 42").once("/sold/order-4711");
+    /// assert!(matches!(sell().commit().await?, Once::Committed(_)));
+    /// assert!(matches!(sell().commit().await?, Once::Before));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn once(self, marker: impl IntoPath) -> OnceTxn<'a> {
+        let marker = marker.into_path().and_then(|marker| self.manager.full_path(&marker));
+        OnceTxn { txn: self, marker, data: Vec::new() }
     }
+}
 
+impl<'a> OnceTxn<'a> {
     /// Sets the data of the marker: what a reader of the marker learns of the operation. Default: none.
     ///
     /// After [`Once::Before`] the marker has the data of the try that was committed.

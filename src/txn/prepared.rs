@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{Txn, TxnResult};
+use super::transaction::{Txn, TxnResult};
 use crate::config::limits;
 use crate::error::{Error, Lost, Operation, Refusal, TxnError};
 use crate::manager::ConnectionManager;

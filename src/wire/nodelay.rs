@@ -39,7 +39,7 @@ mod linux {
     use rustix::net::{getpeername, sockopt};
     use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
-    use super::Endpoint;
+    use crate::config::connect_string::Endpoint;
 
     pub(super) fn set(endpoints: &[Endpoint]) -> io::Result<()> {
         let servers: Vec<SocketAddr> = endpoints

@@ -18,7 +18,7 @@ const LENGTHS: [(&str, &str, &str); 23] = [
     ("src/config/error.rs", "max", "the size of a request"),
     ("src/config/limits.rs", "NODE_BYTES_MAX", "the size of a record"),
     ("src/config/limits.rs", "REQUEST_BYTES_MAX", "the size of a request"),
-    ("src/error/txn.rs", "index", "the index of a write in its transaction"),
+    ("src/error/operation_error.rs", "index", "the index of a write in its transaction"),
     ("src/manager/builder/options.rs", "node_bytes_max", "the size of a record"),
     ("src/queue/bench_hooks.rs", "lower_in", "an index in a list, for benchmarks"),
     ("src/view/bounds.rs", "bytes", "bounds the memory of a view"),

@@ -155,17 +155,13 @@ fn no_files_of_a_folder_import_each_other_in_a_circle() {
     assert!(circles.is_empty(), "{circles:#?}");
 }
 
-/// Folders whose files still import what the `mod.rs` defines.
-const OPEN: &[&str] = &["error", "hold", "register", "rendezvous", "txn"];
-
 #[test]
 fn no_file_of_the_core_imports_what_a_mod_rs_above_it_defines() {
     let core = Crate::read("src");
-    let is_upward = |(from, to): &&(Path, Path)| from.starts_with(to) && !OPEN.contains(&&*to.join("::"));
     let upward: Vec<String> = core
         .imports
         .iter()
-        .filter(is_upward)
+        .filter(|(from, to)| from.starts_with(to))
         .map(|(from, to)| format!("{} imports what {} defines", core.modules[from], core.modules[to]))
         .collect();
     assert!(upward.is_empty(), "a mod.rs has the modules of its folder and their re-exports: {upward:#?}");

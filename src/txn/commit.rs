@@ -1,0 +1,40 @@
+use super::prepared::Prepared;
+use super::transaction::{Txn, TxnResult};
+use crate::error::TxnError;
+use crate::telemetry::timers::TxnTimer;
+use crate::time::deadline::Deadline;
+
+impl Txn<'_> {
+    /// Commits the writes if the hold's nodes still exist. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`TxnError::Lost`] and [`TxnError::Refused`]: nothing was written. [`TxnError::Failed`] with an
+    /// [unknown outcome](TxnError::outcome_unknown) when no answer came within the
+    /// [operation timeout](ConnectionManager::with_operation_timeout), or the connection broke before: read
+    /// before you retry, or use [`once`](Self::once). [`TxnError::Failed`] with [`Error::Config`], before
+    /// anything is sent, when the holds have different managers, a path is no path, or the request would be
+    /// too large.
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: the transaction of a dropped commit may be applied.
+    pub async fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
+        let timer = TxnTimer::begin(self.manager.environment(), self.first.path());
+        let committed = self.send().await;
+        timer.end(&committed, |_| "committed");
+        committed
+    }
+
+    async fn send(self) -> Result<Vec<TxnResult>, TxnError> {
+        let deadline = Deadline::after(self.manager.operation_timeout());
+        let prepared = Prepared::of(self, None)?;
+        prepared.settle().map_err(TxnError::Lost)?;
+        let in_flight = prepared.begin();
+        let committed = prepared.send(deadline).await.map_err(|refused| prepared.error_of(refused));
+        if committed.as_ref().map_or_else(|error| !error.outcome_unknown(), |_| true) {
+            in_flight.settle();
+        }
+        committed
+    }
+}
