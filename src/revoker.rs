@@ -196,7 +196,7 @@ impl Revoker {
         let mut done = Vec::new();
         for one in all {
             let kind = one.kind().filter(|_| !matches!(one.role(), Role::Recipe(_)));
-            let reached = match check_kind(one.path(), kind) {
+            let reached = match check_kind(one.path().as_str(), kind) {
                 Ok(()) => self.reach_shown(&one, action).await,
                 Err(error) => Err(error),
             };

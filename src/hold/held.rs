@@ -20,6 +20,7 @@ use crate::txn::Txn;
 use crate::wire::WireError;
 use crate::znode::fencing_token::FencingToken;
 use crate::znode::name::Kind;
+use crate::znode::path::ZnodePath;
 use crate::znode::whole_path::WholePath;
 
 /// A hold: the head of a queue, until it is released, dropped or lost.
@@ -63,7 +64,7 @@ impl Hold {
         let registration = HoldRegistration::announce(
             manager.hold_registry(),
             key(directory, kind),
-            manager.below_chroot(first.node().path()),
+            ZnodePath::of_node(manager.below_chroot(first.node().path())),
             nodes,
             token,
             timer,
@@ -215,13 +216,13 @@ impl Hold {
 
     /// The path of the hold's node, below the manager's chroot. The first one, if there are several.
     #[must_use]
-    pub fn path(&self) -> &str {
-        self.manager.below_chroot(self.full_path())
+    pub fn path(&self) -> &ZnodePath {
+        self.registration.path()
     }
 
     /// The paths of all nodes that the hold rests on, below the manager's chroot.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.nodes().map(|node| self.manager.below_chroot(node.path()))
+    pub fn paths(&self) -> impl Iterator<Item = ZnodePath> {
+        self.nodes().map(|node| ZnodePath::of_node(self.manager.below_chroot(node.path())))
     }
 
     /// The path of the hold's node with the chroot, for errors and logs.

@@ -6,6 +6,7 @@ use crate::hold::REVOKE;
 use crate::wire::Stat;
 use crate::znode::fencing_token::{FencingToken, from_czxid};
 use crate::znode::name::Kind;
+use crate::znode::path::ZnodePath;
 
 /// The role of a node in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,7 +44,7 @@ pub enum AgeClock {
 /// [`LockQueue::inspect`](crate::LockQueue::inspect).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContenderInfo {
-    pub(super) path: String,
+    pub(super) path: ZnodePath,
     pub(super) role: Role,
     pub(super) position: Option<u32>,
     pub(super) kind: Option<Kind>,
@@ -58,14 +59,14 @@ pub struct ContenderInfo {
 impl ContenderInfo {
     /// The path of the node, below the manager's chroot.
     #[must_use]
-    pub fn path(&self) -> &str {
+    pub fn path(&self) -> &ZnodePath {
         &self.path
     }
 
     /// The name of the node.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.path.rsplit('/').next().unwrap_or_default()
+        self.path.name()
     }
 
     /// The purpose of the node's contender. `None` for a node without a sequence number. A recipe's own

@@ -85,7 +85,7 @@ pub(crate) async fn read_node(
         let clock = Clock::of(session, [&node.1]);
         let kind = path.rsplit('/').next().and_then(NodeName::parse).map(|name| name.kind());
         let judged = Judged { child: 0, role: Role::Unknown, position: None, kind };
-        clock.info(manager.below_chroot(path).to_owned(), node, judged)
+        clock.info(ZnodePath::of_node(manager.below_chroot(path)), node, judged)
     }))
 }
 
@@ -101,7 +101,7 @@ impl ContenderInfo {
     ) -> Self {
         data.truncate(DATA_BYTES_MAX);
         let judged = Judged { child: 0, role: Role::Holder, position: Some(0), kind: Some(kind) };
-        let path = manager.below_chroot(path).to_owned();
+        let path = ZnodePath::of_node(manager.below_chroot(path));
         Clock::of(session, [&stat]).info(path, (Some(data), stat), judged)
     }
 }
@@ -165,7 +165,8 @@ fn describe(
     let children: Vec<Child> = names.into_iter().zip(&nodes).map(child).collect();
     let info = |judged: Judged| {
         let (child, node) = (children.get(judged.child)?, nodes.get_mut(judged.child)?.take()?);
-        Some(clock.info(queues.first()?.directory().listed_child(&child.name), node, judged))
+        let path = ZnodePath::of_node(&queues.first()?.directory().listed_child(&child.name));
+        Some(clock.info(path, node, judged))
     };
     judge(&children, &rules).into_iter().filter_map(info).collect()
 }
@@ -193,7 +194,7 @@ impl Clock {
         Self { now: now.max(newest), by, generation: session.settings().token_generation }
     }
 
-    fn info(self, path: String, (data, stat): NodeContent, judged: Judged) -> ContenderInfo {
+    fn info(self, path: ZnodePath, (data, stat): NodeContent, judged: Judged) -> ContenderInfo {
         let age = Duration::from_millis(self.now.saturating_sub(stat.ctime).max(0).unsigned_abs());
         let Judged { role, position, kind, .. } = judged;
         let (age_clock, generation) = (self.by, self.generation);

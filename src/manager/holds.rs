@@ -17,6 +17,7 @@ use crate::session::OwnedNode;
 use crate::telemetry::metrics;
 use crate::telemetry::timers::HoldTimer;
 use crate::znode::fencing_token::FencingToken;
+use crate::znode::path::ZnodePath;
 
 /// An event of a hold of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,19 +26,19 @@ pub enum HoldEvent {
     /// The hold was granted.
     Acquired {
         /// The path of the node that it rests on, as of its guard; of the first one, if there are several.
-        path: String,
+        path: ZnodePath,
         /// Its fencing token.
         token: FencingToken,
     },
     /// The holder ended the hold, by a release or by dropping it.
     Released {
         /// The path of the node that it rested on.
-        path: String,
+        path: ZnodePath,
     },
     /// The hold ended before its holder released it.
     Lost {
         /// The path of the node that it rested on.
-        path: String,
+        path: ZnodePath,
         /// Why the hold is lost.
         reason: LossReason,
     },
@@ -167,7 +168,7 @@ pub(crate) struct HoldRegistration {
     path_key: String,
     nodes: Vec<Weak<OwnedNode>>,
     /// Below the chroot.
-    path: String,
+    path: ZnodePath,
     has_ended: AtomicBool,
     loss_report: Mutex<LossReport>,
     timer: HoldTimer,
@@ -188,7 +189,7 @@ impl HoldRegistration {
     pub(crate) fn announce<'a>(
         registry: &Arc<HoldRegistry>,
         path_key: String,
-        path: &str,
+        path: ZnodePath,
         nodes: impl IntoIterator<Item = &'a Arc<OwnedNode>>,
         token: FencingToken,
         timer: HoldTimer,
@@ -201,7 +202,7 @@ impl HoldRegistration {
             registry: Arc::clone(registry),
             path_key: path_key.clone(),
             nodes: nodes.iter().map(|node| Arc::downgrade(node)).collect(),
-            path: path.to_owned(),
+            path: path.clone(),
             has_ended: AtomicBool::new(false),
             loss_report: Mutex::new(LossReport::AtOnce),
             timer,
@@ -214,7 +215,7 @@ impl HoldRegistration {
             .or_default()
             .registrations
             .push(Arc::downgrade(&registration));
-        registry.send(&path_key, &HoldEvent::Acquired { path: path.to_owned(), token });
+        registry.send(&path_key, &HoldEvent::Acquired { path, token });
         for node in nodes {
             let registration = Arc::downgrade(&registration);
             node.on_loss(Box::new(move |lost| {
@@ -224,6 +225,11 @@ impl HoldRegistration {
             }));
         }
         registration
+    }
+
+    /// The path of the first node, below the chroot.
+    pub(crate) fn path(&self) -> &ZnodePath {
+        &self.path
     }
 
     fn is_valid(&self) -> bool {

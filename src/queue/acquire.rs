@@ -25,7 +25,7 @@ impl LockQueue {
     /// and neither do the nodes of earlier calls.
     #[must_use]
     pub fn ignoring(mut self, own: &Hold) -> Self {
-        own.path().rsplit('/').next().into_iter().for_each(|name| self.ignore(name));
+        self.ignore(own.path().name());
         self
     }
 

@@ -24,7 +24,7 @@ async fn a_hold_handed_off_to_a_deleted_node_is_lost_when_the_release_is_answere
     let (released, granted) = join(held.release(), waiting).await;
     released.unwrap();
     let granted = granted.unwrap();
-    assert_eq!(granted.path(), waiter);
+    assert_eq!(*granted.path(), waiter);
     assert_eq!(granted.check().unwrap_err().reason, LossReason::NodeDeleted);
 }
 

@@ -1,4 +1,5 @@
 use std::fmt::{self, Display, Formatter};
+use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -108,6 +109,11 @@ impl ZnodePath {
         }
     }
 
+    /// The path of a node that the server named or created, which has checked it.
+    pub(crate) fn of_node(path: &str) -> Self {
+        Self(path.into())
+    }
+
     /// The path of a child whose name came from the server, which has already checked it.
     pub(crate) fn listed_child(&self, name: &str) -> String {
         if self.is_root() { format!("/{name}") } else { format!("{}/{name}", self.0) }
@@ -192,9 +198,36 @@ impl PartialEq<&str> for ZnodePath {
     }
 }
 
+impl PartialEq<String> for ZnodePath {
+    fn eq(&self, other: &String) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<ZnodePath> for str {
+    fn eq(&self, other: &ZnodePath) -> bool {
+        self == other.as_str()
+    }
+}
+
+impl PartialEq<ZnodePath> for String {
+    fn eq(&self, other: &ZnodePath) -> bool {
+        self == other.as_str()
+    }
+}
+
 impl From<std::convert::Infallible> for PathError {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}
+    }
+}
+
+/// A path can be read as the text that it shares.
+impl Deref for ZnodePath {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
     }
 }
 

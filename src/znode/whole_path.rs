@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 /// The path of a node with the chroot, for people: in errors and in logs.
 ///
-/// No call takes it. Every other path in the API is a [`ZnodePath`](crate::ZnodePath) or a text, is below the
+/// No call takes it. Every other path in the API is a [`ZnodePath`](crate::ZnodePath), is below the
 /// chroot of its manager, and can go into any call again. The two are different types because a path with the
 /// chroot, given to a lock, would name another lock: the one below the chroot *twice*.
 ///

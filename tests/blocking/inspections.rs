@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use lockkeeper::blocking::{Lock, MultiLock, Mutex, ReentrantMutex, RwLock, Semaphore};
 use lockkeeper::manager::{HoldEvent, State};
-use lockkeeper::{Error, Inspection, Owner};
+use lockkeeper::{Error, Inspection, Owner, ZnodePath};
 use lockkeeper_tests::Timing;
 
 use crate::support::{aside, connect, is_refused, server};
 
 /// The paths of the nodes of the holders.
-fn holders(seen: &Inspection) -> Vec<&str> {
+fn holders(seen: &Inspection) -> Vec<&ZnodePath> {
     seen.holders().map(|holder| holder.path()).collect()
 }
 

@@ -281,7 +281,7 @@ async fn a_node_deleted_by_hand_ends_the_hold_and_a_waiter_without_a_node_starts
         .await
         .unwrap();
     let waiter =
-        server_fixture.server.inspect(queue_nodes).into_iter().find(|path| path != guard.path()).unwrap();
+        server_fixture.server.inspect(queue_nodes).into_iter().find(|path| *path != *guard.path()).unwrap();
     assert!(server_fixture.server.delete_node(&waiter));
     let is_anew = |path: &str| {
         let deleted = path.to_owned();

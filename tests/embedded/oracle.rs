@@ -96,7 +96,7 @@ impl Record {
         let is_in_order = match claim.share {
             // A nested hold has its first hold's.
             Share::Exclusive => {
-                before.is_none_or(|(last, of)| token > *last || (token == *last && of == path))
+                before.is_none_or(|(last, of)| token > *last || (token == *last && *of == *path))
             }
             // A downgraded reader keeps its writer's.
             Share::Shared => last.exclusive.is_none_or(|last| token >= last),
@@ -105,7 +105,7 @@ impl Record {
         let wrong =
             (!is_in_order).then(|| format!("token {token} at {path} is not greater than those before"));
         if before.is_none_or(|(last, _)| token > *last) {
-            last.of_all = Some((token, path.to_owned()));
+            last.of_all = Some((token, path.to_string()));
         }
         if claim.share == Share::Exclusive {
             last.exclusive = last.exclusive.max(Some(token));
@@ -130,7 +130,7 @@ pub(crate) fn nodes(grant: &Granted) -> usize {
 impl Hold {
     /// The path of its first node. `None` once it was taken out.
     pub(crate) fn path(&self) -> Option<String> {
-        self.of_grant(|grant| grant.holds().first().map(|hold| hold.path().to_owned()))?
+        self.of_grant(|grant| grant.holds().first().map(|hold| hold.path().to_string()))?
     }
 
     /// How many nodes it holds.

@@ -32,7 +32,10 @@ async fn kinds(holder: &ConnectionManager, other: &ConnectionManager) -> Vec<(&'
 }
 
 fn nodes(guard: &LockGuard) -> Vec<String> {
-    guard.members().flat_map(|(_, hold)| hold.paths().map(str::to_owned).collect::<Vec<_>>()).collect()
+    guard
+        .members()
+        .flat_map(|(_, hold)| hold.paths().map(|path| path.to_string()).collect::<Vec<_>>())
+        .collect()
 }
 
 #[tokio::test]

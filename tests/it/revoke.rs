@@ -80,7 +80,7 @@ async fn a_forced_release_returns_the_token_and_the_holder_learns_its_loss_at_on
     // A long hold watches its node, in addition to the waiter's two watches.
     eventually("a watch on the holder's node", Timing::settle(), || async {
         let watches = lockkeeper_tests::inspect::watches(ensemble.server(0).address()).await.ok()?;
-        watches.contains_key(guard.path()).then_some(())
+        watches.contains_key(guard.path().as_str()).then_some(())
     })
     .await
     .unwrap();

@@ -170,7 +170,7 @@ async fn a_guard_whose_node_was_deleted_by_hand_is_reported_as_lost_once() {
             let Some((name, lock)) = locks(&manager).into_iter().nth(number) else { break };
             let mut events = lock.events();
             let guard = lock.acquire().await.unwrap();
-            let nodes: Vec<String> = guard.members().map(|(_, hold)| hold.path().to_owned()).collect();
+            let nodes: Vec<String> = guard.members().map(|(_, hold)| hold.path().to_string()).collect();
             if !is_released {
                 are_watched(&server, nodes.len()).await;
             }

@@ -107,7 +107,7 @@ async fn the_end_of_a_guard_is_reported_also_when_its_node_is_handed_off() {
     assert_eq!(recorded.held(), [0, 1, 0, 0]);
     held.release().await.unwrap();
     let held = last.await.unwrap();
-    assert_eq!((held.path(), recorded.held()), (node.as_str(), [1, 1, 0, 0]));
+    assert_eq!((held.path().as_str(), recorded.held()), (node.as_str(), [1, 1, 0, 0]));
     held.release().await.unwrap();
     assert_eq!(recorded.held(), [2, 1, 0, 0]);
     all_is_back_to_zero(&recorded, manager).await;

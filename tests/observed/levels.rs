@@ -35,10 +35,10 @@ async fn a_contender_that_is_asked_is_no_alarm_and_one_that_is_revoked_is() {
     assert!(revoker.ask_node(guard.path()).await.unwrap());
     assert_eq!(alarms(&seen).len(), 0, "{:?}", alarms(&seen));
     let asked = &seen.events("a contender is asked to release")[0];
-    assert_eq!((asked.level.as_str(), asked.field("path")), ("INFO", guard.path()));
+    assert_eq!((asked.level.as_str(), asked.field("path")), ("INFO", guard.path().as_str()));
     assert!(revoker.force_release_node(guard.path()).await.unwrap().is_some());
     let revoked = &seen.events("revoked")[0];
-    assert_eq!((revoked.level.as_str(), revoked.field("path")), ("WARN", guard.path()));
+    assert_eq!((revoked.level.as_str(), revoked.field("path")), ("WARN", guard.path().as_str()));
 }
 
 /// Contenders at the heads of their queues, which hold nothing for their callers.
@@ -110,7 +110,7 @@ async fn a_loss_before_the_grant_is_reported_once_the_caller_has_the_hold() {
         drop(hold);
         let lost = seen.events(LOST);
         assert_eq!(lost.len(), usize::from(is_granted), "{lost:?}");
-        assert!(lost.iter().all(|lost| lost.field("path") == path), "{lost:?}");
+        assert!(lost.iter().all(|lost| lost.field("path") == path.as_str()), "{lost:?}");
         let counted = recorded.value("lockkeeper_lost_total recipe=mutex reason=session_expired");
         assert_eq!(counted, f64::from(u8::from(is_granted)));
     }

@@ -158,7 +158,7 @@ impl Claim {
 
     /// The claim of a hold.
     pub fn of(hold: &Hold, share: Share) -> Self {
-        let nodes: Vec<String> = hold.paths().map(str::to_owned).collect();
+        let nodes: Vec<String> = hold.paths().map(|path| path.to_string()).collect();
         Self {
             // A lease has the token of the node that waited for it.
             is_inherited: nodes.iter().any(|node| node.contains("/leases/")),

@@ -149,7 +149,7 @@ impl Adapter for Upgrading {
         in_steps(target, mode, move |lock| {
             Box::pin(async move {
                 let Some(first) = read(&lock, mode).await? else { return Ok(None) };
-                let upgraded = Some(first.path().to_owned());
+                let upgraded = Some(first.path().to_string());
                 let kept = if keeps { Some(lock.read().await?) } else { None };
                 match first.try_upgrade().await {
                     Ok(write) => Ok(Some(Sides { read: kept, upgraded, ..Sides::from(write) })),
@@ -179,7 +179,7 @@ impl Grant for Sides {
             .read
             .iter()
             .map(|read| Claim { is_inherited: self.is_inherited, ..Claim::of(read.hold(), Share::Shared) });
-        let own = self.read.iter().map(|read| read.path().to_owned()).chain(self.upgraded.clone());
+        let own = self.read.iter().map(|read| read.path().to_string()).chain(self.upgraded.clone());
         let ignored: Vec<String> = own.collect();
         let write = self
             .write

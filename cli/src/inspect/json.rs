@@ -110,7 +110,7 @@ impl Node {
         Self {
             role: role(of.role()),
             kind: of.kind().and_then(kind),
-            path: of.path().to_owned(),
+            path: of.path().to_string(),
             czxid: format!("{:#x}", of.czxid()),
             session: (of.session() != 0).then(|| format!("{:#x}", of.session())),
             client: clients.and_then(|clients| clients.address(of.session())).map(str::to_owned),

@@ -56,7 +56,7 @@ impl Grant {
     /// Each lock, in the order of the paths.
     pub(super) fn locks(&self) -> Vec<LockInfo> {
         let info = |hold: &Hold| {
-            let node = hold.path().to_owned();
+            let node = hold.path().to_string();
             let path = node.rsplit_once('/').map_or("/", |(path, _)| path).to_owned();
             LockInfo { path, node, token: hold.fencing_token() }
         };

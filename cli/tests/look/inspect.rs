@@ -36,7 +36,7 @@ async fn json_has_one_line_for_each_path_with_the_stated_fields() {
         assert_eq!((&held["held"], &held["recipe"]), (&true.into(), &"mutex".into()));
         let holder = &held["holders"][0];
         assert_eq!(holder["token"], guard.fencing_token().as_u128().to_string());
-        assert_eq!(holder["path"], guard.path());
+        assert_eq!(holder["path"], guard.path().as_str());
         assert_eq!(holder["identity"]["pid"], std::process::id());
         assert_eq!((&free["held"], &free["recipe"]), (&false.into(), &serde_json::Value::Null));
         guard.release().await.unwrap();

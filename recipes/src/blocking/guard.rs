@@ -88,7 +88,7 @@ impl<H: SingleHold, Bound> Guard<H, Bound> {
 
     /// The path of the guard's node, below the manager's chroot. For several nodes, the first path.
     #[must_use]
-    pub fn path(&self) -> &str {
+    pub fn path(&self) -> &ZnodePath {
         self.inner.path()
     }
 

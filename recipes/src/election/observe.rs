@@ -176,7 +176,7 @@ impl Election {
 
 /// A node that belongs to no session leads nothing. The candidates wait behind it.
 fn warn_of(head: &ContenderInfo) -> bool {
-    warn!(path = head.path(), "a node that belongs to no session is ahead of all candidates: delete it");
+    warn!(path = %head.path(), "a node that belongs to no session is ahead of all candidates: delete it");
     false
 }
 

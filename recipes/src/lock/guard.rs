@@ -144,7 +144,7 @@ impl<H: SingleHold> Guard<H> {
 
     /// The path of the guard's node, below the manager's chroot. For several nodes, the first path.
     #[must_use]
-    pub fn path(&self) -> &str {
+    pub fn path(&self) -> &ZnodePath {
         self.hold().path()
     }
 

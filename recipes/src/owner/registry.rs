@@ -99,7 +99,7 @@ impl OwnerRegistry {
         holding: Holding,
         hold: &Hold,
     ) -> OwnerEntry {
-        self.enter_node(path, owner, holding, NodeName::create_id(hold.path()))
+        self.enter_node(path, owner, holding, NodeName::create_id(hold.path().as_str()))
     }
 
     fn enter_node(

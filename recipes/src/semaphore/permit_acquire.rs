@@ -209,7 +209,7 @@ impl PermitAcquire<'_> {
         is_certain: bool,
         deadline: Deadline,
     ) -> Result<Lease, NotTaken> {
-        let names = hold.paths().filter_map(|path| NodeName::parse(path.rsplit('/').next()?));
+        let names = hold.paths().filter_map(|path| NodeName::parse(path.name()));
         let own: Vec<NodeName> = names.collect();
         if count_of(own.len()) < hold.node_count() {
             return Err(NotTaken::Restart);

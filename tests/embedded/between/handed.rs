@@ -97,7 +97,7 @@ async fn without_a_connection_a_writer_hands_off_to_no_reader() {
     assert!(poll!(&mut reading).is_pending(), "granted without a node");
     drop(away);
     let guard = within("a grant with a new node", reading).await.unwrap().unwrap();
-    assert!(guard.path() != waiter && guard.is_valid());
+    assert!(*guard.path() != waiter && guard.is_valid());
     guard.release().await.unwrap();
     fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }

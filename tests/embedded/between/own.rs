@@ -39,7 +39,7 @@ async fn a_waiter_whose_node_was_written_by_hand_notices_its_deletion() {
         .await
         .unwrap();
     let mine =
-        server_fixture.server.inspect(queue_nodes).into_iter().find(|path| path != held.path()).unwrap();
+        server_fixture.server.inspect(queue_nodes).into_iter().find(|path| *path != *held.path()).unwrap();
     let watched =
         server_fixture.server.fault(When::op(Op::GetData).path(&mine), Fault::DelayRequest(Duration::ZERO));
     server_fixture.rival.znodes().write(&mine, b"a note", -1).await.unwrap();
@@ -49,7 +49,7 @@ async fn a_waiter_whose_node_was_written_by_hand_notices_its_deletion() {
     server_fixture.queue_length_becomes(2).await.unwrap();
     held.release().await.unwrap();
     let guard = within("its grant", waiting).await.unwrap().unwrap();
-    assert!(guard.path() != mine && guard.is_valid());
+    assert!(*guard.path() != mine && guard.is_valid());
     guard.release().await.unwrap();
 }
 
@@ -79,7 +79,7 @@ async fn a_waiter_whose_successor_is_granted_finds_that_its_own_node_is_deleted(
     let first = mutex.acquire().await.unwrap();
     let mut second = mutex.enqueue().await.unwrap();
     let mine =
-        server_fixture.server.inspect(queue_nodes).into_iter().find(|path| path != first.path()).unwrap();
+        server_fixture.server.inspect(queue_nodes).into_iter().find(|path| *path != *first.path()).unwrap();
     let mut second = Box::pin(second.wait());
     assert!(poll!(&mut second).is_pending(), "the lock is held");
     assert!(server_fixture.server.delete_node(&mine));

@@ -50,7 +50,7 @@ async fn a_waiter_whose_own_node_is_deleted_is_not_granted_by_the_deletion_of_it
     assert!(server_fixture.server.delete_node(&front));
     block_the_clients();
     let guard = within("a grant with a new node", waiter).await.unwrap().unwrap();
-    assert!(guard.path() != mine, "granted without a node");
+    assert!(*guard.path() != mine, "granted without a node");
     assert!(guard.is_valid());
     guard.release().await.unwrap();
     server_fixture.queue_length_becomes(0).await.unwrap();
@@ -202,6 +202,6 @@ async fn without_a_watch_on_the_own_node_the_deletion_of_the_predecessor_grants_
     assert!(world.server.delete_node(&mine));
     held.release().await.unwrap();
     let guard = within("a grant with a new node", waiting).await.unwrap().unwrap();
-    assert!(guard.path() != mine, "granted without a node");
+    assert!(*guard.path() != mine, "granted without a node");
     guard.release().await.unwrap();
 }

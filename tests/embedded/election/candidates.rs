@@ -112,7 +112,7 @@ async fn candidates_take_up_their_election_again_after_its_nodes_were_deleted() 
     let leadership = here.campaign().await.unwrap();
     let waiting = candidate(&server_fixture, &there, 2).await;
     let nodes = server_fixture.server.inspect(queue_nodes);
-    let waiter = nodes.into_iter().find(|node| node != leadership.path()).unwrap();
+    let waiter = nodes.into_iter().find(|node| *node != *leadership.path()).unwrap();
     // It notices the loss of its own node by a watch, which a short wait does not have.
     let watches = server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 2);
     within("its watches", watches).await.unwrap();

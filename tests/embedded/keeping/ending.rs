@@ -32,7 +32,7 @@ async fn the_end_of_the_session_ends_the_hold_and_the_next_waiter_gets_a_new_nod
     let node = next.path().to_owned();
     next.release().await.unwrap();
     let last = second.guard().await;
-    assert_eq!(last.path(), node);
+    assert_eq!(*last.path(), node);
     last.release().await.unwrap();
     fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
@@ -48,7 +48,7 @@ async fn an_idle_node_that_is_lost_is_not_held_again() {
     let is_next = || fixture.actor.health().epoch.is_some_and(|epoch| epoch.as_u64() >= 2);
     becomes("the next session", is_next).await.unwrap();
     let again = fixture.mutex.acquire().await.unwrap();
-    assert!(again.path() != node && again.fencing_token() > token && again.is_valid());
+    assert!(*again.path() != node && again.fencing_token() > token && again.is_valid());
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn a_lock_under_which_a_transaction_may_still_be_committed_is_not_handed_o
     drop(held);
     multi.release();
     let guard = waiter.guard().await;
-    assert!(guard.path() != node, "the transaction may be committed under the next guard");
+    assert!(*guard.path() != node, "the transaction may be committed under the next guard");
     guard.release().await.unwrap();
 }
 
@@ -81,7 +81,7 @@ async fn a_lock_that_a_revoker_asked_for_is_not_handed_off() {
     within("a revoke request", held.revoke_requested()).await.unwrap().unwrap();
     held.release().await.unwrap();
     let guard = waiter.guard().await;
-    assert!(guard.path() != node);
+    assert!(*guard.path() != node);
     guard.release().await.unwrap();
 }
 
@@ -138,7 +138,7 @@ async fn a_lock_whose_node_is_deleted_by_hand_is_not_handed_off() {
     assert_eq!(within("the loss", held.lost()).await.unwrap().reason, LossReason::NodeDeleted);
     assert!(matches!(events.next().await, Some(HoldEvent::Lost { .. })));
     let guard = waiter.guard().await;
-    assert!(guard.fencing_token() > token && guard.path() != node);
+    assert!(guard.fencing_token() > token && *guard.path() != node);
     assert!(held.release().await.unwrap_err().is_lost());
     guard.release().await.unwrap();
 }
@@ -175,7 +175,7 @@ async fn a_lock_that_is_lost_during_its_hand_off_is_not_held() {
     let is_next = || fixture.actor.health().epoch.is_some_and(|epoch| epoch.as_u64() >= 2);
     becomes("the next session", is_next).await.unwrap();
     let guard = waiter.guard().await;
-    assert!(guard.is_valid() && guard.path() != node);
+    assert!(guard.is_valid() && *guard.path() != node);
     guard.release().await.unwrap();
 }
 

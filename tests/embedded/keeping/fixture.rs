@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use lockkeeper::config::HandOffPolicy;
-use lockkeeper::{ConnectionManager, Error, Mutex, MutexGuard};
+use lockkeeper::{ConnectionManager, Error, Mutex, MutexGuard, ZnodePath};
 use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::{Passed, Subject};
 
@@ -111,7 +111,7 @@ impl Waiter {
 }
 
 /// Takes the guard of each waiter and releases it, one after another. Returns the node of each guard.
-pub(super) async fn nodes_of(waiters: Vec<Waiter>) -> Vec<String> {
+pub(super) async fn nodes_of(waiters: Vec<Waiter>) -> Vec<ZnodePath> {
     let mut nodes = Vec::new();
     let mut token = None;
     for waiter in waiters {

@@ -24,7 +24,7 @@ async fn an_idle_node_is_acquired_again_and_again_without_a_request() {
             0 => fixture.mutex.acquire().await.unwrap(),
             _ => fixture.mutex.try_acquire().await.unwrap().expect("an idle node"),
         };
-        assert!(guard.is_valid() && guard.path() == node && guard.fencing_token() > token);
+        assert!(guard.is_valid() && *guard.path() == node && guard.fencing_token() > token);
         token = guard.fencing_token();
         match round % 3 {
             0 => drop(guard),

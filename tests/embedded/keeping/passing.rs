@@ -226,7 +226,7 @@ fn a_guard_that_is_dropped_outside_a_runtime_is_handed_off() {
     let node = held.path().to_owned();
     drop(held);
     let guard = runtime.block_on(waiter.guard());
-    assert_eq!(guard.path(), node);
+    assert_eq!(*guard.path(), node);
     drop(guard);
     runtime.block_on(fixture.server_fixture.queue_length_becomes(0)).unwrap();
 }
@@ -244,7 +244,7 @@ fn a_node_whose_runtime_has_ended_is_not_handed_off() {
         let waiter = Waiter::of(&fixture.mutex);
         held.release().await.unwrap();
         let guard = waiter.guard().await;
-        assert!(guard.path() != node);
+        assert!(*guard.path() != node);
         guard.release().await.unwrap();
     });
 }

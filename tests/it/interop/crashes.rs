@@ -47,10 +47,10 @@ async fn a_killed_java_waiter_does_not_grant_its_successor() -> Outcome {
     fixture.java.kill().await?;
     assert!(java.await?.is_err());
     let queue = fixture.queue_of(2).await?;
-    assert_eq!(queue[0], guard.path());
+    assert_eq!(queue[0], *guard.path());
     assert!(guard.is_valid() && !waiter.is_finished());
     guard.release().await?;
-    assert_eq!(waiter.await??.path(), queue[1]);
+    assert_eq!(*waiter.await??.path(), queue[1]);
     Ok(())
 }
 

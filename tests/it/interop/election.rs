@@ -119,7 +119,7 @@ async fn our_candidate_is_elected_when_the_session_of_a_killed_java_leader_ends(
         fixture.java.kill().await?;
         let leadership = campaign.await??;
         assert!(leadership.is_valid() && leadership.fencing_token().as_u64() > grant.czxid);
-        assert_eq!(fixture.queue_of(1).await?, [leadership.path()]);
+        assert_eq!(fixture.queue_of(1).await?, [leadership.path().as_str()]);
     }
     Ok(())
 }

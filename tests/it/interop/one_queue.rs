@@ -41,7 +41,7 @@ async fn while_we_hold_java_is_not_granted() -> Outcome {
     assert_eq!(thread.acquire_timeout(&fixture.path, Duration::ZERO).await?, None);
     assert_eq!(thread.acquire_timeout(&fixture.path, SHORTLY).await?, None);
     assert!(guard.is_valid());
-    assert_eq!(fixture.queue_of(1).await?, [guard.path()]);
+    assert_eq!(fixture.queue_of(1).await?, [guard.path().as_str()]);
 
     let token = guard.fencing_token().as_u64();
     guard.release().await?;
@@ -132,6 +132,6 @@ async fn below_one_chroot_both_mean_the_same_lock() -> Outcome {
     let manager = connect(&servers).await;
     let guard = Mutex::new(&manager, "/lock")?.acquire().await?;
     assert_eq!(java.thread("a").acquire_timeout("/lock", Duration::ZERO).await?, None);
-    assert_eq!(java.participants("/lock").await?, [guard.path()]);
+    assert_eq!(java.participants("/lock").await?, [guard.path().as_str()]);
     Ok(())
 }

@@ -180,11 +180,11 @@ async fn a_waiting_java_writer_is_not_granted_by_our_downgrade() -> Outcome {
 
     let read = write.downgrade().await?;
     let queue = fixture.queue_of(2).await?;
-    assert_eq!(queue[0], read.path());
+    assert_eq!(queue[0], *read.path());
     // The Java writer has noticed the end of our writer, and watches the reader that replaced it.
     eventually("Java has listed again", Timing::event(), async || {
         let watched = fixture.ensemble.server(0).watches().await.ok()?;
-        watched.contains_key(read.path()).then_some(())
+        watched.contains_key(read.path().as_str()).then_some(())
     })
     .await?;
     assert_eq!(reader.read_timeout(&path, AT_ONCE).await?, None, "granted before a waiting writer");

@@ -127,7 +127,7 @@ impl Beside {
 async fn work_on(common: Arc<Common>, task: usize, item: AssignedItem, mut rng: StdRng) {
     let (hold, lock) = (common.journal.number(), fixture::lock_of(item.item()));
     let (token, say) = (Token::from(item.fencing_token()), |what| common.journal.say(task, what));
-    let (mode, nodes) = (Mode::Alone, vec![item.path().to_owned()]);
+    let (mode, nodes) = (Mode::Alone, vec![item.path().to_string()]);
     say(What::Granted { attempt: hold, hold, lock: lock.clone(), mode, token, nodes });
     while common.look(task, hold, item.hold()).await {
         if rng.random_bool(0.1)
