@@ -85,4 +85,5 @@ pub use self::znode::name::{Kind, LABEL_BYTES_MAX, Label, LabelError, NodeName};
 pub use self::znode::path::{IntoPath, PATH_BYTES_MAX, PathError, ZnodePath};
 pub use self::znode::version::Version;
 pub use self::znode::whole_path::WholePath;
+pub use self::znode::zxid::Zxid;
 pub use self::znodes::Znodes;

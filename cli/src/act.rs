@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::Args;
 use lockkeeper::inspect::{ContenderInfo, Role};
+use lockkeeper::znodes::Zxid;
 use lockkeeper::{ConnectionManager, Inspection, Revoker};
 
 use crate::connection::ConnectionOptions;
@@ -41,12 +42,13 @@ struct Target {
 
     /// The czxid of one node, as inspect and deadlocks print it [default: every holder]
     #[arg(long, value_name = "CZXID", value_parser = parse_czxid)]
-    node: Option<u64>,
+    node: Option<Zxid>,
 }
 
-fn parse_czxid(text: &str) -> Result<u64, String> {
+fn parse_czxid(text: &str) -> Result<Zxid, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
-    u64::from_str_radix(digits, 16).map_err(|error| format!("{error}; give it as inspect prints it, 0x1f2"))
+    let number = u64::from_str_radix(digits, 16).map(|number| Zxid::new(number.cast_signed()));
+    number.map_err(|error| format!("{error}; give it as inspect prints it, 0x1f2"))
 }
 
 /// Asks the holders to release.
@@ -60,7 +62,7 @@ pub(crate) async fn revoke(connection: &ConnectionOptions, options: RevokeOption
             }
             let asked = Revoker::new(manager).ask(&chosen).await.map_err(lockkeeper::Error::from)?;
             for node in &asked {
-                say(&format!("asked {}  [{:#x}]", name(node), node.czxid()))?;
+                say(&format!("asked {}  [{}]", name(node), node.czxid()))?;
             }
             if asked.is_empty() {
                 say("nobody was asked: the nodes do not exist any more")?;
@@ -97,7 +99,7 @@ pub(crate) async fn release(
             }
             let gone = Revoker::new(manager).force_release(&chosen).await.map_err(lockkeeper::Error::from)?;
             for node in &gone {
-                say(&format!("deleted {}  [{:#x}]", node.path(), node.czxid()))?;
+                say(&format!("deleted {}  [{}]", node.path(), node.czxid()))?;
             }
             if gone.is_empty() {
                 say("nothing was done: the nodes that were shown do not exist any more")?;
@@ -133,7 +135,7 @@ pub(crate) fn request(path: &str, chosen: &[ContenderInfo]) -> String {
 fn list(chosen: &[ContenderInfo]) -> String {
     let mut text = String::new();
     for node in chosen {
-        text.push_str(&format!("\n  {}  [{:#x}]  for {}", name(node), node.czxid(), age(node.age())));
+        text.push_str(&format!("\n  {}  [{}]  for {}", name(node), node.czxid(), age(node.age())));
         if let Some(token) = token(node) {
             text.push_str(&format!("  token {token}"));
         }
@@ -173,8 +175,8 @@ mod tests {
 
     #[test]
     fn a_czxid_is_read_as_it_is_printed() {
-        assert_eq!(parse_czxid("0x1f2"), Ok(0x1f2));
-        assert_eq!(parse_czxid("1f2"), Ok(0x1f2));
+        assert_eq!(parse_czxid("0x1f2"), Ok(Zxid::new(0x1f2)));
+        assert_eq!(parse_czxid("1f2"), Ok(Zxid::new(0x1f2)));
         assert!(parse_czxid("latest").unwrap_err().contains("0x1f2"));
     }
 }

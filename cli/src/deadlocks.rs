@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use lockkeeper::inspect::{Certainty, Deadlock, Deadlocks, Survey, WaitEdge};
+use lockkeeper::znodes::Zxid;
 use lockkeeper::{ConnectionManager, Error, ZnodePath};
 use serde::Serialize;
 
@@ -107,7 +108,7 @@ async fn watch(
     root: &ZnodePath,
     options: &DeadlocksOptions,
 ) -> Result<Exit, Failure> {
-    let mut known: BTreeSet<Vec<u64>> = BTreeSet::new();
+    let mut known: BTreeSet<Vec<Zxid>> = BTreeSet::new();
     let mut partial = None;
     let (mut found, mut possible) = (0_u64, 0_u64);
     loop {
@@ -155,8 +156,8 @@ async fn watch(
 }
 
 /// A deadlock is the same one as long as the same nodes wait.
-fn id(deadlock: &Deadlock) -> Vec<u64> {
-    let mut waiters: Vec<u64> = deadlock.edges().iter().map(|edge| edge.waiter().czxid()).collect();
+fn id(deadlock: &Deadlock) -> Vec<Zxid> {
+    let mut waiters: Vec<Zxid> = deadlock.edges().iter().map(|edge| edge.waiter().czxid()).collect();
     waiters.sort_unstable();
     waiters
 }
@@ -166,7 +167,7 @@ fn report(deadlock: &Deadlock, pause: Duration) -> String {
     let mut text = format!("{deadlock}\n  seen twice, {:.1} s apart", pause.as_secs_f64());
     let Some(edge) = deadlock.closed_by() else { return text };
     let Some(blocker) = edge.blockers().first() else { return text };
-    let (path, node, who) = (edge.path().as_str(), format!("{:#x}", blocker.czxid()), name(blocker));
+    let (path, node, who) = (edge.path().as_str(), blocker.czxid().to_string(), name(blocker));
     // Pasted as a whole line, what is behind the command is a comment.
     let revoke = shell::command(&["lockkeeper", "revoke", path, "--node", &node]);
     let release = shell::command(&["lockkeeper", "release", "--force", path, "--node", &node]);

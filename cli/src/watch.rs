@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use lockkeeper::Inspection;
 use lockkeeper::inspect::{ContenderInfo, Role};
+use lockkeeper::znodes::Zxid;
 use serde::Serialize;
 
 use crate::connection::ConnectionOptions;
@@ -32,7 +33,7 @@ pub(crate) struct WatchOptions {
 }
 
 /// The nodes of one look, by the transactions that created them.
-type Seen = BTreeMap<u64, ContenderInfo>;
+type Seen = BTreeMap<Zxid, ContenderInfo>;
 
 /// What happened to one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub(crate) async fn watch(connection: &ConnectionOptions, options: WatchOptions)
             let mut follow = Follow::paths(manager, std::slice::from_ref(&path))?;
             let mut before = Seen::new();
             // A request to release overwrites the data that names the contender.
-            let mut names: BTreeMap<u64, String> = BTreeMap::new();
+            let mut names: BTreeMap<Zxid, String> = BTreeMap::new();
             loop {
                 match Inspection::of_path(manager, &path).await {
                     Ok(lock) => {
@@ -148,7 +149,7 @@ fn line(change: Change, of: &ContenderInfo, who: &str, format: Format) -> String
         (Change::Holds, Some(token)) => format!("  token {token}"),
         _ => String::new(),
     };
-    format!("{}  {said}{after}  {who}  [{:#x}]{token}", now(), of.czxid())
+    format!("{}  {said}{after}  {who}  [{}]{token}", now(), of.czxid())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
 //! Nodes beside the recipes, and the parts of transactions.
 
 #[doc(inline)]
-pub use lockkeeper_core::{CreateMode, IntoPath, Once, OnceTxn, Stat, TxnResult, Version, Znodes};
+pub use lockkeeper_core::{CreateMode, IntoPath, Once, OnceTxn, Stat, TxnResult, Version, Znodes, Zxid};

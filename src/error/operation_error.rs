@@ -19,6 +19,7 @@ use crate::time::deadline::Deadline;
 use crate::znode::name::LabelError;
 use crate::znode::path::PathError;
 use crate::znode::whole_path::WholePath;
+use crate::znode::zxid::Zxid;
 
 /// Why an operation failed.
 ///
@@ -152,17 +153,17 @@ pub enum Error {
     /// grants nothing and changes no counter or shared value until its process is started again. Before that,
     /// raise [`token_generation`](crate::ConnectionManagerBuilder::token_generation) in every process.
     #[error(
-        "{path}: the servers were at transaction {seen:#x} before, and are at {now:#x}, so their data was \
+        "{path}: the servers were at transaction {seen} before, and are at {now}, so their data was \
          lost or restored, and fencing tokens and ids would go back; stop the processes, raise \
          token_generation, and start them again (operations.md, After a restore)"
     )]
     ServersReset {
         /// The path of the lock or node.
         path: WholePath,
-        /// The transaction that was seen, as a zxid.
-        seen: i64,
+        /// The transaction that was seen.
+        seen: Zxid,
         /// A later transaction, with a smaller zxid.
-        now: i64,
+        now: Zxid,
     },
     /// A transaction was not committed: nothing was written.
     #[error(transparent)]

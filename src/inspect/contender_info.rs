@@ -7,6 +7,7 @@ use crate::wire::Stat;
 use crate::znode::fencing_token::{FencingToken, from_czxid};
 use crate::znode::name::Kind;
 use crate::znode::path::ZnodePath;
+use crate::znode::zxid::Zxid;
 
 /// The role of a node in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,8 +124,8 @@ impl ContenderInfo {
 
     /// The transaction that created the node.
     #[must_use]
-    pub fn czxid(&self) -> u64 {
-        self.stat.czxid.unsigned_abs()
+    pub fn czxid(&self) -> Zxid {
+        self.stat.czxid
     }
 
     /// The fencing token of its grant, past or future, in the generation of the manager that inspects. If its

@@ -7,6 +7,7 @@ use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError, existing};
 use crate::znode::path::{IntoPath, ZnodePath};
+use crate::znode::zxid::Zxid;
 
 /// A node that is no contender, as a server knew it: a member, an instance of a service, a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +91,7 @@ impl NodeInfo {
 
     /// The transaction that created the node.
     #[must_use]
-    pub fn czxid(&self) -> i64 {
+    pub fn czxid(&self) -> Zxid {
         self.stat.czxid
     }
 

@@ -12,6 +12,7 @@ use crate::session::{Observation, Session, Stop};
 use crate::time::deadline::Deadline;
 use crate::wire::{WatchEvent, WireError};
 use crate::znode::name::NodeName;
+use crate::znode::zxid::Zxid;
 
 /// The first contender of a list.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,9 +29,9 @@ enum First {
 struct Reported {
     has_begun: bool,
     /// The creation zxid of the head, unless its end was reported since.
-    head: Option<u64>,
+    head: Option<Zxid>,
     /// The greatest creation zxid of all heads.
-    newest: u64,
+    newest: Zxid,
 }
 
 /// What to report: first that there is no head, then the new head.
@@ -44,7 +45,7 @@ struct Report {
 
 impl Reported {
     /// Records the head of a list, by its creation zxid.
-    fn update(&mut self, listed: Option<u64>) -> Report {
+    fn update(&mut self, listed: Option<Zxid>) -> Report {
         let is_stale = listed.is_some_and(|czxid| czxid < self.newest);
         let head = listed.filter(|_| !is_stale);
         let is_first = !std::mem::replace(&mut self.has_begun, true);
@@ -304,7 +305,7 @@ mod tests {
             (None, report(false, false, false)),
             (Some(12), report(false, true, false)),
         ] {
-            assert_eq!(reported.update(listed), expected, "{listed:?}");
+            assert_eq!(reported.update(listed.map(Zxid::new)), expected, "{listed:?}");
         }
         assert_eq!(Reported::default().update(None), report(true, false, false));
     }

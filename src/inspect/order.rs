@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use super::contender_info::Role;
 use crate::queue::Rule;
 use crate::znode::name::{Kind, NodeName};
+use crate::znode::zxid::Zxid;
 
 /// A child of the directory.
 #[derive(Clone, Debug)]
 pub(super) struct Child {
     pub(super) name: String,
     /// `None` once a read showed that the node does not exist.
-    pub(super) czxid: Option<i64>,
+    pub(super) czxid: Option<Zxid>,
     /// It is persistent and has or had children: a directory, whatever its name. Contenders wait for it, and
     /// it holds nothing.
     pub(super) is_directory: bool,
@@ -33,7 +34,7 @@ pub(super) struct Judged {
 pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
     let rule_of = |kind: Kind| rules.iter().find(|(of, _)| *of == kind).map(|(_, rule)| *rule);
     let mut queue: Vec<Contender> = Vec::new();
-    let mut foreign: Vec<(i64, usize, Option<Kind>)> = Vec::new();
+    let mut foreign: Vec<(Zxid, usize, Option<Kind>)> = Vec::new();
     let labels = rules.iter().flat_map(|(_, rule)| rule.labels());
     for (child, seen) in children.iter().enumerate() {
         let name = NodeName::parse_among(&seen.name, labels.clone());
@@ -47,7 +48,7 @@ pub(super) fn judge(children: &[Child], rules: &[(Kind, Rule)]) -> Vec<Judged> {
             // reported as holder.
             (Some(name), Some(rule), None) if rules.iter().any(|(_, rule)| rule.must_relist_after(&name)) => {
                 let is_directory = false;
-                queue.push(Contender { child, name, rule, czxid: 0, is_gone: true, is_directory });
+                queue.push(Contender { child, name, rule, czxid: Zxid::ZERO, is_gone: true, is_directory });
             }
             (name, _, Some(czxid)) => foreign.push((czxid, child, name.map(|name| name.kind()))),
             (_, _, None) => {}
@@ -80,7 +81,7 @@ struct Contender {
     child: usize,
     name: NodeName,
     rule: Rule,
-    czxid: i64,
+    czxid: Zxid,
     is_gone: bool,
     is_directory: bool,
 }
@@ -93,7 +94,7 @@ impl Contender {
 }
 
 /// One pass over the queue, which counts the nodes ahead by kind.
-fn in_order(mut queue: Vec<Contender>, key: impl Fn(&Contender) -> i64) -> Vec<Judged> {
+fn in_order<K: Ord>(mut queue: Vec<Contender>, key: impl Fn(&Contender) -> K) -> Vec<Judged> {
     queue.sort_by_key(|of| (key(of), of.czxid));
     let mut judged = Vec::with_capacity(queue.len());
     let mut before: Vec<(Kind, u32)> = Vec::new();
@@ -129,7 +130,11 @@ mod tests {
     fn seen(names: &[&str]) -> Vec<Child> {
         (1..)
             .zip(names)
-            .map(|(czxid, name)| Child { name: (*name).to_owned(), czxid: Some(czxid), is_directory: false })
+            .map(|(czxid, name)| Child {
+                name: (*name).to_owned(),
+                czxid: Some(Zxid::new(czxid)),
+                is_directory: false,
+            })
             .collect()
     }
 

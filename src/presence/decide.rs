@@ -16,6 +16,7 @@ use std::sync::Arc;
 use super::state::OnDeletion;
 use super::targets::Targets;
 use crate::error::Refusal;
+use crate::znode::zxid::Zxid;
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ pub(super) enum Event {
     Verified,
     ParentMade,
     /// The create or the replacement was committed. Some servers do not send the zxid.
-    Created(Option<i64>),
+    Created(Option<Zxid>),
     Wrote(Found),
     Read(Found, Vec<u8>),
     /// A read found no node.
@@ -50,7 +51,7 @@ pub(super) enum Event {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) owner: i64,
-    pub(super) czxid: i64,
+    pub(super) czxid: Zxid,
     pub(super) version: i32,
 }
 
@@ -77,7 +78,7 @@ pub(super) enum Step {
     /// Ask whether the connection carries the session.
     Verify,
     /// Ask whether the connection carries the session that owns the node of this transaction.
-    VerifyOther(i64),
+    VerifyOther(Zxid),
     /// Read the node, and set a watch.
     Read,
     MakeParent,
@@ -97,7 +98,7 @@ pub(super) enum Step {
 /// What is true, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    Registered { czxid: i64 },
+    Registered { czxid: Zxid },
     Missing,
     Conflict { owner: i64 },
     Refused(Refusal),
@@ -121,7 +122,7 @@ enum Node {
     /// Its parent does not exist either.
     Orphan,
     Ours {
-        czxid: i64,
+        czxid: Zxid,
         version: i32,
     },
     /// Of an earlier session of this manager.
@@ -129,7 +130,7 @@ enum Node {
         version: i32,
     },
     /// Of another session, created by this transaction.
-    Foreign(i64),
+    Foreign(Zxid),
 }
 
 /// The state machine of one presence.
@@ -269,7 +270,7 @@ impl Engine {
         self.doubts = 0;
     }
 
-    fn created(&mut self, czxid: Option<i64>) {
+    fn created(&mut self, czxid: Option<Zxid>) {
         self.targets.store();
         self.is_watched = false;
         match czxid {
@@ -278,7 +279,7 @@ impl Engine {
         }
     }
 
-    fn own(&mut self, czxid: i64, version: i32) {
+    fn own(&mut self, czxid: Zxid, version: i32) {
         self.node = Node::Ours { czxid, version };
         self.status = Status::Registered { czxid };
         self.was_seen = true;

@@ -13,6 +13,7 @@ use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
 use crate::znode::path::{IntoPath, ZnodePath};
 use crate::znode::whole_path::WholePath;
+use crate::znode::zxid::Zxid;
 
 /// An ephemeral node that is created again in each session.
 ///
@@ -100,7 +101,7 @@ impl Presence {
     /// # Cancel safety
     ///
     /// Cancel safe: the presence continues.
-    pub async fn registered(&self) -> Result<i64, Error> {
+    pub async fn registered(&self) -> Result<Zxid, Error> {
         let mut state = self.state.clone();
         let is_decided = |state: &PresenceState| {
             !matches!(state, PresenceState::Missing { .. } | PresenceState::Conflict { .. })
@@ -124,7 +125,7 @@ impl Presence {
     /// # Cancel safety
     ///
     /// As [`registered`](Self::registered).
-    pub async fn registered_timeout(&self, timeout: Duration) -> Result<i64, Error> {
+    pub async fn registered_timeout(&self, timeout: Duration) -> Result<Zxid, Error> {
         let limit = Deadline::after(timeout);
         tokio::select! {
             biased;

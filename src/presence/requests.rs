@@ -6,6 +6,7 @@ use crate::session::{NodeWatch, ParentLifetime, Session, Witness, make_directory
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, MultiError, Stat, WireError, WriteOp, WriteResult};
 use crate::znode::path::ZnodePath;
+use crate::znode::zxid::Zxid;
 
 pub(super) async fn verify(
     session: &Session,
@@ -96,6 +97,6 @@ fn found(stat: &Stat) -> Found {
     Found { owner: stat.ephemeral_owner, czxid: stat.czxid, version: stat.version }
 }
 
-fn czxid(stat: Option<&Stat>) -> Option<i64> {
-    stat.map(|stat| stat.czxid).filter(|czxid| *czxid > 0)
+fn czxid(stat: Option<&Stat>) -> Option<Zxid> {
+    stat.map(|stat| stat.czxid).filter(|czxid| *czxid > Zxid::ZERO)
 }

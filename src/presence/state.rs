@@ -2,6 +2,7 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::error::Refusal;
 use crate::time::boot::BootInstant;
+use crate::znode::zxid::Zxid;
 
 /// Whether the node of a registration exists, as far as is known.
 ///
@@ -12,7 +13,7 @@ pub enum PresenceState {
     /// The node exists, and the current session owns it.
     Registered {
         /// The id of the transaction that created the node.
-        czxid: i64,
+        czxid: Zxid,
     },
     /// There is no node of the current session. The node is being created.
     Missing {
@@ -50,7 +51,7 @@ impl PresenceState {
 impl Display for PresenceState {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Registered { czxid } => write!(formatter, "registered by transaction {czxid:#x}"),
+            Self::Registered { czxid } => write!(formatter, "registered by transaction {czxid}"),
             Self::Missing { .. } => formatter.write_str("missing"),
             Self::Conflict { owner_session: 0 } => {
                 formatter.write_str("in conflict with a node that belongs to no session")

@@ -18,13 +18,14 @@ use crate::session::{NodeWatch, Origin, Session};
 use crate::time::deadline::Deadline;
 use crate::wire::{Reply, Stat, WireError};
 use crate::znode::name::NodeName;
+use crate::znode::zxid::Zxid;
 
 /// A contender's node in the queue.
 pub(super) struct QueuedNode {
     // Drop order: the registration is removed first, then the node is deleted.
     pub(super) registration: NodeRegistration,
     pub(super) node_guard: NodeGuard,
-    pub(super) czxid: Option<i64>,
+    pub(super) czxid: Option<Zxid>,
     pub(super) state: QueueState,
     /// The reads that were sent behind the list that granted the hold.
     pub(super) prefetched: Option<Box<Prefetch>>,
@@ -239,7 +240,11 @@ impl QueuedNode {
         StepError::Restart
     }
 
-    pub(super) async fn token_zxid(&mut self, deadline: Deadline, directory: &str) -> Result<i64, StepError> {
+    pub(super) async fn token_zxid(
+        &mut self,
+        deadline: Deadline,
+        directory: &str,
+    ) -> Result<Zxid, StepError> {
         loop {
             if let Some(czxid) = self.czxid {
                 return Ok(czxid);
@@ -269,6 +274,6 @@ impl QueuedNode {
 }
 
 /// The creation zxid, if the server returned one.
-pub(super) fn czxid(stat: Option<&Stat>) -> Option<i64> {
-    stat.map(|stat| stat.czxid).filter(|czxid| *czxid > 0)
+pub(super) fn czxid(stat: Option<&Stat>) -> Option<Zxid> {
+    stat.map(|stat| stat.czxid).filter(|czxid| *czxid > Zxid::ZERO)
 }

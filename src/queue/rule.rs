@@ -4,6 +4,7 @@ use crate::local::decide::ContenderKind;
 use std::sync::Arc;
 
 use crate::znode::name::{Kind, Label, LabelError, NodeName};
+use crate::znode::zxid::Zxid;
 
 /// Which lower nodes a contender waits for.
 ///
@@ -149,7 +150,7 @@ impl Rule {
     }
 
     /// Judges by the order of creation, where sequence numbers do not give the order.
-    pub(crate) fn judge_by_creation(mut contenders: Vec<(i64, NodeName)>, my_czxid: i64) -> ListJudgement {
+    pub(crate) fn judge_by_creation(mut contenders: Vec<(Zxid, NodeName)>, my_czxid: Zxid) -> ListJudgement {
         contenders.retain(|(czxid, _)| *czxid < my_czxid);
         contenders.sort_by_key(|(czxid, _)| *czxid);
         ListJudgement::of(contenders.into_iter().map(|(_, node)| node).collect())
@@ -315,10 +316,12 @@ mod tests {
     #[test]
     fn creation_order_decides_there() {
         let node = |name: &str| NodeName::parse(name).unwrap();
-        let others = vec![(9, node("a-lock-2147483647")), (12, node("b-lock--2147483648"))];
-        assert_eq!(Rule::judge_by_creation(others.clone(), 8), ListJudgement::Held);
+        let others = [(9, node("a-lock-2147483647")), (12, node("b-lock--2147483648"))]
+            .map(|(czxid, name)| (Zxid::new(czxid), name))
+            .to_vec();
+        assert_eq!(Rule::judge_by_creation(others.clone(), Zxid::new(8)), ListJudgement::Held);
         assert_eq!(
-            Rule::judge_by_creation(others, 10),
+            Rule::judge_by_creation(others, Zxid::new(10)),
             ListJudgement::WaitFor(vec![node("a-lock-2147483647")])
         );
     }

@@ -3,6 +3,7 @@
 use super::decide::{AttemptPart, Basis};
 use super::writer::WriterNode;
 use crate::wire::{CreateMode, Stat, WriteOp, WriteResult};
+use crate::znode::zxid::Zxid;
 
 /// The version that ZooKeeper takes for "any version". A node whose version has overflowed reaches it once in
 /// 2³² writes (before ZOOKEEPER-4743).
@@ -40,7 +41,7 @@ impl Attempt {
 
     /// The zxid of an attempt that was applied. The answer to a create has none before 3.8.2
     /// (ZOOKEEPER-4026), that to the write of the writer node has one.
-    pub(super) fn zxid(results: &[WriteResult]) -> Option<i64> {
+    pub(super) fn zxid(results: &[WriteResult]) -> Option<Zxid> {
         let [WriteResult::Written(stat), ..] = results else { return None };
         Some(stat.mzxid)
     }

@@ -8,6 +8,7 @@ use super::decide::{Basis, Change, Current};
 use super::doubts::Doubts;
 use crate::error::Error;
 use crate::time::deadline::Deadline;
+use crate::znode::zxid::Zxid;
 
 /// At most so many changes are applied together.
 const CHANGES_MAX: usize = 10_000;
@@ -25,7 +26,7 @@ pub(super) struct ChangeRequest {
     pub(super) was_put_back: bool,
     pub(super) deadline: Deadline,
     /// `None` once it was answered.
-    pub(super) done: Option<oneshot::Sender<Result<i64, Error>>>,
+    pub(super) done: Option<oneshot::Sender<Result<Zxid, Error>>>,
 }
 
 impl ChangeRequest {
@@ -33,7 +34,7 @@ impl ChangeRequest {
         self.done.is_none()
     }
 
-    fn answer(&mut self, result: Result<i64, Error>) {
+    fn answer(&mut self, result: Result<Zxid, Error>) {
         if let Some(done) = self.done.take() {
             // A caller that has gone does not read its answer.
             let _ = done.send(result);
@@ -130,7 +131,7 @@ impl Batch {
     }
 
     /// Answers every change.
-    pub(super) fn end(self, result: &Result<i64, Error>) {
+    pub(super) fn end(self, result: &Result<Zxid, Error>) {
         for mut request in self.requests {
             request.answer(result.clone());
         }
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
     use crate::register::decide::Content;
 
-    fn request(is_read: bool) -> (ChangeRequest, oneshot::Receiver<Result<i64, Error>>) {
+    fn request(is_read: bool) -> (ChangeRequest, oneshot::Receiver<Result<Zxid, Error>>) {
         let (done, answer) = oneshot::channel();
         let decide = move |current: Current<'_>| match is_read {
             true => Change::Keep,
@@ -222,7 +223,7 @@ mod tests {
             answer
         });
         let mut batch = queue.take(true).unwrap();
-        let content = Content { data: (*b"a").into(), czxid: 1, mzxid: 1, version: 0 };
+        let content = Content { data: (*b"a").into(), czxid: Zxid::new(1), mzxid: Zxid::new(1), version: 0 };
         assert_eq!(batch.decide(&Some(content)).as_deref(), Some(&b"axx"[..]));
         assert_eq!(batch.decide(&None).as_deref(), Some(&b"xx"[..]), "decided anew from another state");
     }

@@ -13,6 +13,7 @@ use crate::error::{Operation, Refusal};
 use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WireError};
+use crate::znode::zxid::Zxid;
 
 /// The data of a writer node whose attempts are fenced off: no number of an attempt.
 const FENCED: &[u8] = b"none";
@@ -54,7 +55,7 @@ impl Worker {
         batch: &mut Batch,
         doubts: &mut Doubts,
         deadline: Deadline,
-    ) -> Result<Option<i64>, StepFailure> {
+    ) -> Result<Option<Zxid>, StepFailure> {
         let Some(writer) = doubts.writer().filter(|_| doubts.has_creates()) else { return Ok(None) };
         let mut fence = session.set_data(writer, FENCED, Some(CREATED));
         match session.await_reply(&mut fence, deadline).await {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use crate::error::Refusal;
 use crate::wire::Stat;
+use crate::znode::zxid::Zxid;
 
 /// The state of a node, as a change is decided from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Current<'a> {
     data: Option<&'a [u8]>,
-    zxid: Option<i64>,
+    zxid: Option<Zxid>,
 }
 
 /// The effect of a change on the node.
@@ -28,16 +29,16 @@ impl<'a> Current<'a> {
         self.data
     }
 
-    /// The zxid of the last write of the node, 0 if the node does not exist. `None` if the last write is one
-    /// that is combined with this change.
+    /// The zxid of the last write of the node, [`Zxid::ZERO`] if the node does not exist. `None` if the last
+    /// write is one that is combined with this change.
     #[must_use]
-    pub fn zxid(&self) -> Option<i64> {
+    pub fn zxid(&self) -> Option<Zxid> {
         self.zxid
     }
 
     pub(super) fn of(basis: &'a Basis) -> Self {
         match basis {
-            None => Self { data: None, zxid: Some(0) },
+            None => Self { data: None, zxid: Some(Zxid::ZERO) },
             Some(content) => Self { data: Some(&content.data), zxid: Some(content.mzxid) },
         }
     }
@@ -54,8 +55,8 @@ pub(super) type Basis = Option<Content>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) data: Arc<[u8]>,
-    pub(super) czxid: i64,
-    pub(super) mzxid: i64,
+    pub(super) czxid: Zxid,
+    pub(super) mzxid: Zxid,
     pub(super) version: i32,
 }
 
@@ -128,7 +129,10 @@ mod tests {
 
     #[test]
     fn a_node_that_was_deleted_and_created_again_is_not_the_same_write() {
-        let content = |czxid, mzxid| Some(Content { data: [7].into(), czxid, mzxid, version: 0 });
+        let content = |czxid, mzxid| {
+            let (czxid, mzxid) = (Zxid::new(czxid), Zxid::new(mzxid));
+            Some(Content { data: [7].into(), czxid, mzxid, version: 0 })
+        };
         assert!(is_same_write(&content(5, 5), &content(5, 5)) && is_same_write(&None, &None));
         assert!(!is_same_write(&content(5, 5), &content(9, 9)) && !is_same_write(&None, &content(5, 5)));
     }

@@ -97,9 +97,10 @@ impl Doubts {
 mod tests {
     use super::super::decide::Content;
     use super::*;
+    use crate::znode::zxid::Zxid;
 
     fn content(mzxid: i64) -> Basis {
-        Some(Content { data: [].into(), czxid: 1, mzxid, version: 0 })
+        Some(Content { data: [].into(), czxid: Zxid::new(1), mzxid: Zxid::new(mzxid), version: 0 })
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::manager::ConnectionManager;
 use crate::telemetry::timers::UpdateTimer;
 use crate::time::deadline::Deadline;
 use crate::znode::path::{IntoPath, ZnodePath};
+use crate::znode::zxid::Zxid;
 
 /// One node whose changes are applied exactly once, for authors of recipes.
 ///
@@ -142,7 +143,7 @@ impl Register {
     pub async fn update<T: Send + 'static>(
         &self,
         decide: impl FnMut(Current<'_>) -> (Change, T) + Send + 'static,
-    ) -> Result<(T, i64), Error> {
+    ) -> Result<(T, Zxid), Error> {
         if let Some(reset) = self.manager().servers_reset() {
             return Err(reset.error(self.inner.full.as_str()));
         }
@@ -180,14 +181,14 @@ impl Register {
     pub async fn read<T: Send + 'static>(
         &self,
         mut read: impl FnMut(Current<'_>) -> T + Send + 'static,
-    ) -> Result<(T, i64), Error> {
+    ) -> Result<(T, Zxid), Error> {
         let outcome = Decision::default();
         let decide = outcome.recorded(move |current| (Change::Keep, read(current)));
         let zxid = self.submit(decide, true).await?;
         outcome.take().map(|value| (value, zxid)).ok_or_else(|| self.task_ended())
     }
 
-    async fn submit(&self, decide: Decide, is_read: bool) -> Result<i64, Error> {
+    async fn submit(&self, decide: Decide, is_read: bool) -> Result<Zxid, Error> {
         let inner = &self.inner;
         let timer =
             UpdateTimer::begin(inner.manager.environment(), inner.metric_name, inner.full.as_str(), is_read);
@@ -206,8 +207,8 @@ impl Register {
     async fn queue_up(
         &self,
         request: ChangeRequest,
-        mut answer: oneshot::Receiver<Result<i64, Error>>,
-    ) -> Result<i64, Error> {
+        mut answer: oneshot::Receiver<Result<Zxid, Error>>,
+    ) -> Result<Zxid, Error> {
         let (inner, deadline) = (&self.inner, request.deadline);
         // The time limit needs a runtime, also while the task of another call runs on one.
         if tokio::runtime::Handle::try_current().is_err() {

@@ -14,6 +14,7 @@ use crate::time::deadline::Deadline;
 use crate::wire::{Stat, WireError, existing};
 use crate::znode::path::ZnodePath;
 use crate::znode::whole_path::WholePath;
+use crate::znode::zxid::Zxid;
 
 /// The node of a [`Register`], and the clients that write it: a snapshot for people and tools, which may be
 /// stale when it is read.
@@ -33,10 +34,10 @@ impl RegisterInfo {
         self.node.as_ref().map(|(data, _)| data.as_slice())
     }
 
-    /// The zxid of the last write of the node, 0 if the node does not exist.
+    /// The zxid of the last write of the node, [`Zxid::ZERO`] if the node does not exist.
     #[must_use]
-    pub fn zxid(&self) -> i64 {
-        self.node.as_ref().map_or(0, |(_, stat)| stat.mzxid)
+    pub fn zxid(&self) -> Zxid {
+        self.node.as_ref().map_or(Zxid::ZERO, |(_, stat)| stat.mzxid)
     }
 
     /// When the node was last written, by the servers' clock; `None` if the node does not exist.
@@ -105,7 +106,7 @@ impl Display for RegisterInfo {
             None => write!(formatter, "{}: does not exist", self.path)?,
             Some((data, stat)) => {
                 let (bytes, zxid, writers) = (data.len(), stat.mzxid, self.writers.len());
-                write!(formatter, "{}: {bytes} bytes of {zxid:#x}, {writers} writers", self.path)?;
+                write!(formatter, "{}: {bytes} bytes of {zxid}, {writers} writers", self.path)?;
             }
         }
         for writer in &self.writers {

@@ -3,6 +3,7 @@
 use lockkeeper_testserver::TestServer;
 
 use super::{Change, Register};
+use crate::znode::zxid::Zxid;
 use crate::{ConnectionManager, CreateMode};
 
 const PATH: &str = "/registers/inspected";
@@ -17,11 +18,11 @@ async fn an_inspection_shows_the_last_write_and_the_sessions_that_write() {
     let server = TestServer::start().await.unwrap();
     let seen = register(&server).await;
     let nothing = seen.inspect().await.unwrap();
-    assert_eq!((nothing.data(), nothing.zxid(), nothing.written()), (None, 0, None));
+    assert_eq!((nothing.data(), nothing.zxid(), nothing.written()), (None, Zxid::ZERO, None));
     assert_eq!(nothing.to_string(), format!("{PATH}: does not exist"));
 
     let (one, two) = (register(&server).await, register(&server).await);
-    let mut last = 0;
+    let mut last = Zxid::ZERO;
     // The write that creates the node leaves no writer node.
     for writer in [&one, &one, &two] {
         let data = vec![b'x'; 3];

@@ -13,6 +13,7 @@ use crate::session::Session;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
 use crate::wire::{MultiError, Stat, WireError, WriteResult};
+use crate::znode::zxid::Zxid;
 
 impl Worker {
     /// Sends an attempt to write `data` to the node as it is in `basis`.
@@ -64,13 +65,13 @@ impl Worker {
     }
 
     /// Records the node that an attempt wrote. Returns the zxid of the write.
-    fn applied(&mut self, basis: &Basis, data: Vec<u8>, results: &[WriteResult]) -> i64 {
+    fn applied(&mut self, basis: &Basis, data: Vec<u8>, results: &[WriteResult]) -> Zxid {
         self.advance_writer();
         self.memory.contention.applied();
         // A node that was created is read behind the create of a writer node below it.
         self.memory.basis = Attempt::written(results).map(|stat| Some(Content::new(data, stat)));
         // Without a zxid it is not the answer to this request.
-        Attempt::zxid(results).unwrap_or_else(|| basis.as_ref().map_or(0, |content| content.mzxid))
+        Attempt::zxid(results).unwrap_or_else(|| basis.as_ref().map_or(Zxid::ZERO, |content| content.mzxid))
     }
 
     pub(super) fn advance_writer(&mut self) {

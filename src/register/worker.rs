@@ -13,6 +13,7 @@ use crate::session::{ParentLifetime, Session, Stop, make_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::WireError;
 use crate::znode::path::ZnodePath;
+use crate::znode::zxid::Zxid;
 
 /// Starts the task. `memory` is proof that none runs. Returns `false` without a tokio runtime.
 pub(super) fn start(inner: &Arc<RegisterInner>, memory: Memory) -> bool {
@@ -32,7 +33,7 @@ pub(super) enum AttemptStep {
     /// Try again.
     Again,
     /// The changes took effect at this zxid.
-    Done(i64),
+    Done(Zxid),
 }
 
 impl Worker {
@@ -85,7 +86,7 @@ impl Worker {
         batch: &mut Batch,
         doubts: &mut Doubts,
         deadline: Deadline,
-    ) -> Result<i64, Error> {
+    ) -> Result<Zxid, Error> {
         loop {
             match self.step(batch, doubts, deadline).await {
                 Ok(AttemptStep::Done(zxid)) => return Ok(zxid),
@@ -144,7 +145,7 @@ impl Worker {
         batch: &mut Batch,
         doubts: &mut Doubts,
         deadline: Deadline,
-    ) -> Result<Option<i64>, StepFailure> {
+    ) -> Result<Option<Zxid>, StepFailure> {
         if self.memory.writer.as_ref().is_some_and(|writer| !writer.is_of(session)) {
             // What another session has read may be newer than what this one reads.
             self.memory.writer = None;
@@ -171,7 +172,7 @@ impl Worker {
         batch: &mut Batch,
         doubts: &Doubts,
         deadline: Deadline,
-    ) -> Result<Option<i64>, StepFailure> {
+    ) -> Result<Option<Zxid>, StepFailure> {
         let Some(writer) = doubts.writer() else { return Ok(None) };
         let Some((data, stat)) = read_node(session, writer, deadline).await? else { return Ok(None) };
         let Some(basis) = attempt_number(&data).and_then(|number| doubts.basis_of(number)) else {
@@ -189,7 +190,7 @@ impl Worker {
         batch: &mut Batch,
         doubts: &Doubts,
         deadline: Deadline,
-    ) -> Result<Option<i64>, StepFailure> {
+    ) -> Result<Option<Zxid>, StepFailure> {
         let Some(writer) = doubts.writer().filter(|_| doubts.is_writer_used()) else { return Ok(None) };
         if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
             self.advance_writer();
@@ -248,7 +249,7 @@ impl Worker {
             if !doubts.is_empty() {
                 self.memory.writer = None;
             }
-            let zxid = basis.as_ref().map_or(0, |content| content.mzxid);
+            let zxid = basis.as_ref().map_or(Zxid::ZERO, |content| content.mzxid);
             self.memory.basis = Some(basis);
             return Ok(AttemptStep::Done(zxid));
         };

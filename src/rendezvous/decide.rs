@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use lockkeeper_lock::count_of;
 
+use crate::znode::zxid::Zxid;
+
 /// The name of the node that opens the barrier.
 pub(super) const READY: &str = "ready";
 
@@ -15,7 +17,7 @@ pub(super) const READY: &str = "ready";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Ready {
     /// Its last write: the opening of its round.
-    pub(super) zxid: i64,
+    pub(super) zxid: Zxid,
     pub(super) version: i32,
 }
 
@@ -43,10 +45,10 @@ pub(super) enum Enter {
 pub(super) fn enter(
     count: u32,
     own: &str,
-    czxid: i64,
+    czxid: Zxid,
     listed: &[String],
     ready: Option<Ready>,
-    members: Option<&BTreeMap<String, i64>>,
+    members: Option<&BTreeMap<String, Zxid>>,
 ) -> Enter {
     if let Some(ready) = ready
         && czxid < ready.zxid
@@ -75,7 +77,7 @@ pub(super) fn enter(
 }
 
 /// Whether a member that was created at `czxid` is in the round that `ready` opened.
-pub(super) fn is_in_round(czxid: i64, ready: Ready) -> bool {
+pub(super) fn is_in_round(czxid: Zxid, ready: Ready) -> bool {
     czxid < ready.zxid
 }
 
@@ -107,14 +109,14 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    fn ages(of: &[(&str, i64)]) -> BTreeMap<String, i64> {
-        of.iter().map(|(name, age)| ((*name).to_owned(), *age)).collect()
+    fn ages(of: &[(&str, i64)]) -> BTreeMap<String, Zxid> {
+        of.iter().map(|(name, age)| ((*name).to_owned(), Zxid::new(*age))).collect()
     }
 
     #[test]
     fn a_member_enters_if_the_barrier_was_opened_after_its_node_was_created() {
-        let ready = Ready { zxid: 10, version: 0 };
-        let decide = |czxid, of: &[&str]| enter(2, "a", czxid, &members(of), Some(ready), None);
+        let ready = Ready { zxid: Zxid::new(10), version: 0 };
+        let decide = |czxid, of: &[&str]| enter(2, "a", Zxid::new(czxid), &members(of), Some(ready), None);
         assert_eq!(decide(9, &["a", "b"]), Enter::Inside(ready));
         assert_eq!(decide(9, &["a"]), Enter::Inside(ready), "although the others have left");
         assert_eq!(decide(11, &["a", "b"]), Enter::AskAges, "the node is from an earlier round");
@@ -123,12 +125,12 @@ mod tests {
 
     #[test]
     fn the_barrier_is_opened_by_a_member_that_sees_enough_of_them_and_names_them() {
-        let decide = |of: &[&str]| enter(3, "a", 5, &members(of), None, None);
+        let decide = |of: &[&str]| enter(3, "a", Zxid::new(5), &members(of), None, None);
         assert_eq!(decide(&["b", "a"]), Enter::Wait { missing: 1 });
         assert_eq!(decide(&["d", "c", "a", "b"]), Enter::AskAges);
         assert_eq!(decide(&["d", "c", "b"]), Enter::Gone);
         let all = members(&["d", "c", "a", "b"]);
-        let decide = |of: &[(&str, i64)]| enter(3, "a", 5, &all, None, Some(&ages(of)));
+        let decide = |of: &[(&str, i64)]| enter(3, "a", Zxid::new(5), &all, None, Some(&ages(of)));
         let open = Enter::Open { members: members(&["a", "d", "c"]), replaces: None };
         assert_eq!(decide(&[("a", 5), ("b", 6), ("c", 7), ("d", 8)]), open);
     }
@@ -136,21 +138,21 @@ mod tests {
     #[test]
     fn a_listed_node_that_is_no_member_neither_counts_nor_is_named() {
         let all = members(&["copy", "b", "a"]);
-        let decide = |count, of: &[(&str, i64)]| enter(count, "a", 5, &all, None, Some(&ages(of)));
+        let decide = |count, of: &[(&str, i64)]| enter(count, "a", Zxid::new(5), &all, None, Some(&ages(of)));
         assert_eq!(decide(3, &[("a", 5), ("b", 6)]), Enter::Wait { missing: 1 });
         let open = Enter::Open { members: members(&["a", "b"]), replaces: None };
         assert_eq!(decide(2, &[("a", 5), ("b", 6)]), open);
         // A copied node that is older than the last opening does not keep that round open.
-        let ready = Some(Ready { zxid: 3, version: 4 });
+        let ready = Some(Ready { zxid: Zxid::new(3), version: 4 });
         let open = Enter::Open { members: members(&["a", "b"]), replaces: Some(4) };
-        assert_eq!(enter(2, "a", 5, &all, ready, Some(&ages(&[("a", 5), ("b", 6)]))), open);
+        assert_eq!(enter(2, "a", Zxid::new(5), &all, ready, Some(&ages(&[("a", 5), ("b", 6)]))), open);
     }
 
     #[test]
     fn a_stale_node_lets_nobody_in_and_is_replaced_when_its_round_is_over() {
-        let ready = Some(Ready { zxid: 10, version: 3 });
+        let ready = Some(Ready { zxid: Zxid::new(10), version: 3 });
         let all = members(&["a", "b"]);
-        let decide = |of: &[(&str, i64)]| enter(2, "a", 11, &all, ready, Some(&ages(of)));
+        let decide = |of: &[(&str, i64)]| enter(2, "a", Zxid::new(11), &all, ready, Some(&ages(of)));
         assert_eq!(decide(&[("a", 11), ("b", 9)]), Enter::Wait { missing: 0 });
         let open = Enter::Open { members: members(&["a", "b"]), replaces: Some(3) };
         assert_eq!(decide(&[("a", 11), ("b", 12)]), open);

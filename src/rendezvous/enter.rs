@@ -20,6 +20,7 @@ use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, MultiError, WireError, WriteOp};
 use crate::znode::fencing_token::from_czxid;
+use crate::znode::zxid::Zxid;
 
 /// What a step of the wait found.
 enum EnterStep {
@@ -168,7 +169,7 @@ impl Rendezvous {
     }
 
     /// When the members were created, as far as they exist. A persistent node is no member.
-    async fn ages(&self, session: &Session, names: &[String]) -> Result<BTreeMap<String, i64>, WireError> {
+    async fn ages(&self, session: &Session, names: &[String]) -> Result<BTreeMap<String, Zxid>, WireError> {
         let asked = names.iter().map(|name| {
             let path = self.full.listed_child(name);
             let mut reply = session.read(|wire| wire.exists(&path));

@@ -13,6 +13,7 @@ use crate::session::{Origin, Session, janitor, make_queue_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Stat, WireError};
 use crate::znode::name::{CreateId, Label};
+use crate::znode::zxid::Zxid;
 
 /// The label of the members' nodes. Clients of other libraries name theirs as they like.
 pub(super) const MEMBER: Label = match Label::new("member") {
@@ -26,7 +27,7 @@ pub(super) struct EnteringMember {
     // Drop order: the node is deleted before a late create is looked for.
     pub(super) node_guard: NodeGuard,
     pub(super) creates: MemberCreates,
-    pub(super) czxid: i64,
+    pub(super) czxid: Zxid,
 }
 
 /// The creates of one member in one session, which all have the same path.

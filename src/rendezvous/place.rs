@@ -12,6 +12,7 @@ use crate::error::{ConfigError, Error};
 use crate::manager::ConnectionManager;
 use crate::wire::Stat;
 use crate::znode::path::{IntoPath, ZnodePath};
+use crate::znode::zxid::Zxid;
 
 /// The number of persistent nodes that are logged at most.
 const UNOWNED_MAX: usize = 1024;
@@ -26,7 +27,7 @@ pub struct Rendezvous {
     pub(super) node_data: Arc<[u8]>,
     pub(super) metric_name: &'static str,
     /// The creation zxids of the persistent nodes that were logged.
-    pub(super) unowned: Arc<Mutex<BTreeSet<i64>>>,
+    pub(super) unowned: Arc<Mutex<BTreeSet<Zxid>>>,
 }
 
 impl Rendezvous {

@@ -13,6 +13,7 @@ use crate::time::fractions;
 use crate::wire::{
     CreateMode, Created, Data, MultiError, Reply, Stat, WatchDepth, Wire, WireError, WriteOp, WriteResult,
 };
+use crate::znode::zxid::Zxid;
 
 /// The answer to a transaction.
 pub(crate) type Committed = Result<Vec<WriteResult>, MultiError>;
@@ -252,12 +253,12 @@ impl Session {
     }
 
     /// Records the transaction of a write.
-    fn wrote(&self, before: SeenBefore, zxid: i64) {
+    fn wrote(&self, before: SeenBefore, zxid: Zxid) {
         if let Some(ServersReset { seen, now }) = self.settings().zxids.wrote(before, zxid) {
             error!(
                 epoch = self.epoch().0,
-                seen = format_args!("{seen:#x}"),
-                now = format_args!("{now:#x}"),
+                seen = %seen,
+                now = %now,
                 advice = "stop every process, raise token_generation, and start them again",
                 "the servers have gone back to an earlier transaction; nothing is granted any more"
             );

@@ -9,6 +9,7 @@ use crate::error::{LossReason, Refusal};
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
 use crate::wire::{Link, WireError};
+use crate::znode::zxid::Zxid;
 
 /// A node by which a connection is verified, as a read or a create has shown it.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +19,7 @@ pub(crate) enum Witness {
     /// Another session owns it: the connection must not list it.
     Other {
         /// The transaction that created it.
-        czxid: i64,
+        czxid: Zxid,
     },
 }
 

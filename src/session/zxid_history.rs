@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
+use crate::znode::zxid::Zxid;
 
 /// The highest transaction that the sessions of a manager have seen, and whether the servers went back behind
 /// it.
@@ -23,9 +24,9 @@ pub(crate) struct ZxidHistory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ServersReset {
     /// The transaction that was seen.
-    pub(crate) seen: i64,
+    pub(crate) seen: Zxid,
     /// A later transaction.
-    pub(crate) now: i64,
+    pub(crate) now: Zxid,
 }
 
 impl ServersReset {
@@ -37,27 +38,27 @@ impl ServersReset {
 
 /// The transactions that were seen before a write was sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SeenBefore(u64);
+pub(crate) struct SeenBefore(Zxid);
 
 impl ZxidHistory {
     /// Records a transaction that an answer names.
-    pub(crate) fn saw(&self, zxid: i64) {
-        self.highest.fetch_max(zxid.cast_unsigned(), Ordering::AcqRel);
+    pub(crate) fn saw(&self, zxid: Zxid) {
+        self.highest.fetch_max(zxid.as_u64(), Ordering::AcqRel);
     }
 
     /// To be called before a write is sent.
     pub(crate) fn before_write(&self) -> SeenBefore {
-        SeenBefore(self.highest.load(Ordering::Acquire))
+        SeenBefore(Zxid::new(self.highest.load(Ordering::Acquire).cast_signed()))
     }
 
     /// Records that a write was applied by this transaction. Returns the proof that the servers went back, if
     /// this is the first one.
-    pub(crate) fn wrote(&self, before: SeenBefore, zxid: i64) -> Option<ServersReset> {
-        if zxid.cast_unsigned() > before.0 {
+    pub(crate) fn wrote(&self, before: SeenBefore, zxid: Zxid) -> Option<ServersReset> {
+        if zxid > before.0 {
             self.saw(zxid);
             return None;
         }
-        let proof = ServersReset { seen: before.0.cast_signed(), now: zxid };
+        let proof = ServersReset { seen: before.0, now: zxid };
         self.reset.set(proof).is_ok().then_some(proof)
     }
 
@@ -78,15 +79,15 @@ mod tests {
     fn a_write_below_a_transaction_seen_before_it_was_sent_proves_that_the_servers_went_back() {
         let history = ZxidHistory::default();
         let first = history.before_write();
-        assert_eq!(history.wrote(first, 354), None);
+        assert_eq!(history.wrote(first, Zxid::new(354)), None);
         for zxid in [355, LATER_EPOCH, LATER_EPOCH + 1] {
-            assert_eq!(history.wrote(history.before_write(), zxid), None);
+            assert_eq!(history.wrote(history.before_write(), Zxid::new(zxid)), None);
         }
-        let proof = ServersReset { seen: LATER_EPOCH + 1, now: 17 };
-        assert_eq!(history.wrote(history.before_write(), 17), Some(proof));
-        assert_eq!(history.wrote(history.before_write(), 18), None, "told once");
+        let proof = ServersReset { seen: Zxid::new(LATER_EPOCH + 1), now: Zxid::new(17) };
+        assert_eq!(history.wrote(history.before_write(), Zxid::new(17)), Some(proof));
+        assert_eq!(history.wrote(history.before_write(), Zxid::new(18)), None, "told once");
         assert_eq!(history.reset(), Some(proof));
-        assert_eq!(history.wrote(history.before_write(), LATER_EPOCH * 2), None);
+        assert_eq!(history.wrote(history.before_write(), Zxid::new(LATER_EPOCH * 2)), None);
         assert_eq!(history.reset(), Some(proof), "for ever");
     }
 
@@ -94,13 +95,13 @@ mod tests {
     fn neither_an_old_read_nor_an_answer_out_of_order_proves_anything() {
         let history = ZxidHistory::default();
         let (first, second) = (history.before_write(), history.before_write());
-        assert_eq!(history.wrote(second, 21), None);
-        assert_eq!(history.wrote(first, 20), None, "sent before the other one was answered");
-        history.saw(3);
-        assert_eq!(history.wrote(history.before_write(), 22), None);
-        history.saw(40);
+        assert_eq!(history.wrote(second, Zxid::new(21)), None);
+        assert_eq!(history.wrote(first, Zxid::new(20)), None, "sent before the other one was answered");
+        history.saw(Zxid::new(3));
+        assert_eq!(history.wrote(history.before_write(), Zxid::new(22)), None);
+        history.saw(Zxid::new(40));
         assert!(
-            history.wrote(history.before_write(), 40).is_some(),
+            history.wrote(history.before_write(), Zxid::new(40)).is_some(),
             "no transaction has the number of another"
         );
     }
@@ -108,8 +109,12 @@ mod tests {
     #[test]
     fn zxids_are_compared_without_a_sign() {
         let history = ZxidHistory::default();
-        assert_eq!(history.wrote(history.before_write(), i64::MAX), None);
-        assert_eq!(history.wrote(history.before_write(), i64::MIN), None, "the epoch after 2³¹ − 1");
-        assert!(history.wrote(history.before_write(), 5).is_some());
+        assert_eq!(history.wrote(history.before_write(), Zxid::new(i64::MAX)), None);
+        assert_eq!(
+            history.wrote(history.before_write(), Zxid::new(i64::MIN)),
+            None,
+            "the epoch after 2³¹ − 1"
+        );
+        assert!(history.wrote(history.before_write(), Zxid::new(5)).is_some());
     }
 }

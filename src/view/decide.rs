@@ -15,6 +15,7 @@ use super::node::{Decode, ViewNode, differ, is_same_state};
 use super::node_map::{NodeMap, child, level, parent};
 use super::visit::{Cause, Visit};
 use crate::wire::Stat;
+use crate::znode::zxid::Zxid;
 
 /// A read that the copy needs. The path is below the root, which has the empty path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -369,7 +370,7 @@ impl<T> Mirror<T> {
 
     /// Removes what was deleted with an earlier node of this path. What was created after the node may have
     /// been read before it; a node above such a one stays until its own read.
-    fn remove_older_below(&mut self, path: &str, czxid: i64) {
+    fn remove_older_below(&mut self, path: &str, czxid: Zxid) {
         let mut kept = HashSet::new();
         // From the last level up.
         for below in self.nodes.below(path).into_iter().rev() {

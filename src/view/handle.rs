@@ -21,6 +21,7 @@ use crate::wire::Stat;
 use crate::znode::fencing_token::FencingToken;
 use crate::znode::path::{IntoPath, ZnodePath};
 use crate::znode::whole_path::WholePath;
+use crate::znode::zxid::Zxid;
 
 /// A copy of a node, of its children or of its tree, that follows the server.
 ///
@@ -194,11 +195,11 @@ impl<T> View<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct ViewPoint(
     /// `None`: everything that was committed before the call.
-    Option<i64>,
+    Option<Zxid>,
 );
 
-impl From<i64> for ViewPoint {
-    fn from(zxid: i64) -> Self {
+impl From<Zxid> for ViewPoint {
+    fn from(zxid: Zxid) -> Self {
         Self(Some(zxid))
     }
 }

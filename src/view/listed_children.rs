@@ -1,4 +1,5 @@
 use crate::wire::Stat;
+use crate::znode::zxid::Zxid;
 
 /// Which children a node had: its pzxid and their number.
 ///
@@ -6,7 +7,7 @@ use crate::wire::Stat;
 /// counter of children has ended. A delete always changes it, and a create without a delete changes the
 /// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ListedChildren(i64, i32);
+pub(super) struct ListedChildren(Zxid, i32);
 
 impl ListedChildren {
     pub(super) fn of(stat: &Stat) -> Self {

@@ -1,12 +1,14 @@
+use crate::znode::zxid::Zxid;
+
 /// The server's record of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// The id of the transaction that created the node.
-    pub czxid: i64,
+    pub czxid: Zxid,
     /// The id of the transaction that last wrote its data.
-    pub mzxid: i64,
+    pub mzxid: Zxid,
     /// The id of the transaction that last created or deleted a child of it.
-    pub pzxid: i64,
+    pub pzxid: Zxid,
     /// The creation time, in milliseconds since 1970 by the leader's clock.
     pub ctime: i64,
     /// The time of the last write of its data, by the same kind of clock.

@@ -1,4 +1,5 @@
 use super::stat::Stat;
+use crate::znode::zxid::Zxid;
 
 /// The lifetime and naming of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,7 +77,7 @@ pub enum WriteResult {
 
 impl WriteResult {
     /// The transaction, if this is the answer to a write of a node's data.
-    pub(crate) fn written_zxid(&self) -> Option<i64> {
+    pub(crate) fn written_zxid(&self) -> Option<Zxid> {
         match self {
             Self::Written(stat) => Some(stat.mzxid),
             Self::Done | Self::Created(_) => None,

@@ -6,3 +6,4 @@ pub(crate) mod node_data;
 pub(crate) mod path;
 pub(crate) mod version;
 pub(crate) mod whole_path;
+pub(crate) mod zxid;

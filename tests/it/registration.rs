@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use lockkeeper::presence::PresenceState;
+use lockkeeper::znodes::Zxid;
 use lockkeeper::{ConnectionManager, Group, Registration};
 use lockkeeper_tests::{Timing, eventually, left_out};
 
@@ -13,7 +14,7 @@ const NODE: &str = "/workers/7";
 const GROUP: &str = "/groups/workers";
 
 /// The owner, the creation and the data of the node, as another client sees them.
-async fn node_of(other: &ConnectionManager) -> Option<(i64, i64, Vec<u8>)> {
+async fn node_of(other: &ConnectionManager) -> Option<(i64, Zxid, Vec<u8>)> {
     let (data, stat) = other.znodes().read(NODE).await.ok()??;
     Some((stat.ephemeral_owner, stat.czxid, data))
 }

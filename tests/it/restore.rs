@@ -111,7 +111,7 @@ async fn a_process_that_lives_while_the_servers_lose_their_data_gets_no_token_an
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     let refused = within("an acquire", mutex.acquire()).await.unwrap_err();
     let Error::ServersReset { seen, now, .. } = &refused else { panic!("{refused}") };
-    assert!(now < seen && seen.cast_unsigned() >= last.as_u64(), "{refused}");
+    assert!(now < seen && seen.get().cast_unsigned() >= last.as_u64(), "{refused}");
     let semaphore = Semaphore::new(&manager, "/semaphore", 2).unwrap();
     let refused = within("a permit", semaphore.acquire()).await.unwrap_err();
     assert!(matches!(refused, Error::ServersReset { .. }), "{refused}");

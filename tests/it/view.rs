@@ -38,14 +38,14 @@ async fn shown(view: &TreeView) -> BTreeMap<String, (i64, i64, Vec<u8>)> {
         }
     };
     let snapshot = tokio::time::timeout(Timing::settle(), synced).await.expect("a sync");
-    let node = |node: &ViewNode| (node.stat().czxid, node.stat().mzxid, node.data().to_vec());
+    let node = |node: &ViewNode| (node.stat().czxid.get(), node.stat().mzxid.get(), node.data().to_vec());
     snapshot.iter().map(|(path, found)| (path.to_owned(), node(found))).collect()
 }
 
 /// Reads until the view has ended, and makes a copy of the differences alone: by path, creation and
 /// modification zxid. Returns the number of the differences as well.
 async fn read_all(mut changes: ViewChanges) -> (usize, BTreeMap<String, (i64, i64)>) {
-    let state = |node: &ViewNode| (node.stat().czxid, node.stat().mzxid);
+    let state = |node: &ViewNode| (node.stat().czxid.get(), node.stat().mzxid.get());
     let (mut count, mut copy) = (0, BTreeMap::new());
     while let Some(difference) = changes.next().await {
         count += 1;

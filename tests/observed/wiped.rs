@@ -52,6 +52,6 @@ async fn servers_that_went_back_are_one_error_with_both_transactions() {
     let errors = errors(&seen);
     let [error] = errors.as_slice() else { panic!("{errors:?}") };
     assert!(error.field("advice").contains("token_generation"), "{error:?}");
-    assert_eq!(error.field("seen"), format!("{highest:#x}"));
-    assert_eq!(error.field("now"), format!("{now:#x}"));
+    assert_eq!(error.field("seen"), highest.to_string());
+    assert_eq!(error.field("now"), now.to_string());
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use lockkeeper::error::Refusal;
 use lockkeeper::presence::{OnDeletion, PresenceState};
+use lockkeeper::znodes::Zxid;
 use lockkeeper::{ConnectionManager, ConnectionPool, Error, Registration};
 use parking_lot::Mutex;
 use tokio::task::JoinError;
@@ -140,9 +141,9 @@ impl ClaimReader {
             let mut state = Some(watch.state());
             while let Some(known) = state {
                 if let PresenceState::Registered { czxid } = known {
-                    let claimed = claims.lock().add(process, &path, czxid);
+                    let claimed = claims.lock().add(process, &path, czxid.get());
                     let unowned = || format!("process {process} claims {path}, which belongs to no session");
-                    let unowned = world.is_restored(czxid).then(unowned);
+                    let unowned = world.is_restored(czxid.get()).then(unowned);
                     claimed.into_iter().chain(unowned).for_each(|wrong| oracle.breach(&world, wrong));
                 }
                 if known == PresenceState::Refused(Refusal::SessionFull) {
@@ -258,7 +259,7 @@ fn wrong(world: &World, clients: &[Client]) -> Option<String> {
         let (path, state) = (client.own.path(), client.own.state());
         let found = node(path.as_str());
         let is_right = found.as_ref().is_some_and(|(stat, data)| {
-            state == PresenceState::Registered { czxid: stat.czxid } && *data == client.data
+            state == PresenceState::Registered { czxid: Zxid::new(stat.czxid) } && *data == client.data
         });
         if !is_right {
             return Some(format!("{path} is {found:?} in state {state}, and should have {:?}", client.data));
@@ -269,7 +270,7 @@ fn wrong(world: &World, clients: &[Client]) -> Option<String> {
     let states: Vec<PresenceState> = clients.iter().map(|client| client.common.state()).collect();
     let registered = states.iter().filter(|state| state.is_registered()).count();
     let knows = |state: &PresenceState| match *state {
-        PresenceState::Registered { czxid } => czxid == stat.czxid,
+        PresenceState::Registered { czxid } => czxid.get() == stat.czxid,
         PresenceState::Conflict { owner_session } => owner_session == stat.ephemeral_owner,
         _ => false,
     };

@@ -7,7 +7,7 @@ use lockkeeper_core::simulation::{
     Backend, ChangedPaths, Created, Data, Link, MultiError, Reply, Watch, WatchDepth, WatchEvent, Wire,
     WireError, WriteOp, WriteResult,
 };
-use lockkeeper_core::{CreateMode, LossReason, Refusal, Stat};
+use lockkeeper_core::{CreateMode, LossReason, Refusal, Stat, Zxid};
 use lockkeeper_testserver::protocol::{
     Create, CreateOp, ErrorCode, ReadOp, ReadResult, Reply as ServerReply, Request, WriteOp as ServerOp,
     WriteResult as ServerResult,
@@ -355,9 +355,9 @@ fn write_result(result: ServerResult) -> WriteResult {
 
 fn our_stat(stat: &tree::Stat) -> Stat {
     Stat {
-        czxid: stat.czxid,
-        mzxid: stat.mzxid,
-        pzxid: stat.pzxid,
+        czxid: Zxid::new(stat.czxid),
+        mzxid: Zxid::new(stat.mzxid),
+        pzxid: Zxid::new(stat.pzxid),
         ctime: stat.ctime,
         mtime: stat.mtime,
         version: stat.version,

@@ -31,7 +31,7 @@ impl Witness {
     pub(crate) fn apply(&mut self, difference: &Difference) -> Result<(), String> {
         for change in difference.changes() {
             let path = change.path();
-            let before = change.before().map(|node| (node.stat().czxid, node.stat().mzxid));
+            let before = change.before().map(|node| (node.stat().czxid.get(), node.stat().mzxid.get()));
             if before != self.copy.get(path).copied() {
                 return Err(format!("a change of {path:?} leads from {before:?}, not from the last state"));
             }
@@ -39,7 +39,7 @@ impl Witness {
                 self.copy.remove(path);
                 continue;
             };
-            let (czxid, mzxid) = (node.stat().czxid, node.stat().mzxid);
+            let (czxid, mzxid) = (node.stat().czxid.get(), node.stat().mzxid.get());
             let newest = self.newest.insert(path.to_owned(), mzxid).unwrap_or_default();
             if mzxid <= newest {
                 return Err(format!("{path:?} is shown with {mzxid} after {newest}"));
@@ -55,7 +55,10 @@ impl Witness {
 }
 
 pub(crate) fn nodes_of(snapshot: &Arc<Snapshot>) -> Nodes {
-    snapshot.iter().map(|(path, node)| (path.to_owned(), (node.stat().czxid, node.stat().mzxid))).collect()
+    snapshot
+        .iter()
+        .map(|(path, node)| (path.to_owned(), (node.stat().czxid.get(), node.stat().mzxid.get())))
+        .collect()
 }
 
 /// The nodes of the servers at `root` and below.

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use lockkeeper::Registration;
+use lockkeeper::znodes::Zxid;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -76,7 +77,7 @@ pub(super) async fn register(fixture: &Fixture<'_>) -> Outcome<Report> {
     for number in 0..fixture.arguments.size("k")? {
         let registration =
             Registration::register(fixture.manager(0)?, format!("{path}/{number:05}"), "payload")?;
-        registrations.push((registration, 0));
+        registrations.push((registration, Zxid::ZERO));
     }
     loop {
         for (registration, known) in &mut registrations {
@@ -87,7 +88,7 @@ pub(super) async fn register(fixture: &Fixture<'_>) -> Outcome<Report> {
 }
 
 /// Waits for a node that another transaction created than the one that is known.
-async fn next(registration: &Registration, known: i64) -> Outcome<i64> {
+async fn next(registration: &Registration, known: Zxid) -> Outcome<Zxid> {
     let mut states = registration.watch();
     loop {
         let czxid = registration.registered().await?;

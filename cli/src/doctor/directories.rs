@@ -97,12 +97,13 @@ fn judge_directory(directory: &str, stat: &Stat, names: &[String]) -> Vec<Findin
 mod tests {
     use super::super::finding::Level;
     use super::*;
+    use lockkeeper::znodes::Zxid;
 
     fn stat(child_version: i32) -> Stat {
         Stat {
-            czxid: 1,
-            mzxid: 1,
-            pzxid: 1,
+            czxid: Zxid::new(1),
+            mzxid: Zxid::new(1),
+            pzxid: Zxid::new(1),
             ctime: 0,
             mtime: 0,
             version: 0,

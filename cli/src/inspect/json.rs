@@ -111,7 +111,7 @@ impl Node {
             role: role(of.role()),
             kind: of.kind().and_then(kind),
             path: of.path().to_string(),
-            czxid: format!("{:#x}", of.czxid()),
+            czxid: of.czxid().to_string(),
             session: (of.session() != 0).then(|| format!("{:#x}", of.session())),
             client: clients.and_then(|clients| clients.address(of.session())).map(str::to_owned),
             since: format_rfc3339_millis(of.since()).to_string(),

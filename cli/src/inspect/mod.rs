@@ -7,6 +7,7 @@ pub(crate) mod print;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use lockkeeper::znodes::Zxid;
 use lockkeeper::{ConnectionManager, Inspection, ZnodePath};
 
 use self::clients::Clients;
@@ -121,7 +122,7 @@ async fn look(manager: &ConnectionManager, paths: &[ZnodePath]) -> Result<Vec<Se
 
 /// Whether other nodes contend, or a node has another role. The ages do not count.
 fn is_changed(before: Option<&Inspection>, now: Option<&Inspection>) -> bool {
-    let contenders = |lock: Option<&Inspection>| -> Vec<(u64, String, i32)> {
+    let contenders = |lock: Option<&Inspection>| -> Vec<(Zxid, String, i32)> {
         let all = lock.map(Inspection::contenders).unwrap_or_default();
         all.iter().map(|of| (of.czxid(), format!("{:?}", of.role()), of.stat().version)).collect()
     };

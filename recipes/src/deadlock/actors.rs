@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use lockkeeper_core::Zxid;
 use lockkeeper_core::{ContenderInfo, Kind, NodeName, Role};
 
 use super::graph::{At, Graph, GraphLock, GraphNode, Pool};
@@ -43,7 +44,7 @@ impl<'a> LocksSnapshot<'a> {
             Certainty::Possible => possible_actors(&nodes),
         };
         let count = actors.iter().max().map_or(0, |last| last + 1);
-        let mut requests: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut requests: BTreeMap<Zxid, usize> = BTreeMap::new();
         let mut actors = actors.into_iter();
         let mut graph = Graph { locks: Vec::new(), actors: count };
         for lock in &locks {
@@ -96,7 +97,7 @@ fn positions(queue: &[&ContenderInfo]) -> Vec<i64> {
             .map(|name| i64::from(name.sequence()))
     };
     let numbers: Option<Vec<i64>> = queue.iter().map(number).collect();
-    numbers.unwrap_or_else(|| queue.iter().map(|node| node.czxid().cast_signed()).collect())
+    numbers.unwrap_or_else(|| queue.iter().map(|node| node.czxid().get()).collect())
 }
 
 /// The actor of each node: the nodes of one transaction, joined with those that a waiter names.
@@ -106,7 +107,7 @@ fn positions(queue: &[&ContenderInfo]) -> Vec<i64> {
 /// the server is about to delete the node.
 fn certain_actors(nodes: &[&ContenderInfo]) -> Vec<usize> {
     let mut joined: Vec<usize> = (0..nodes.len()).collect();
-    let mut by_transaction: HashMap<(i64, u64), usize> = HashMap::new();
+    let mut by_transaction: HashMap<(i64, Zxid), usize> = HashMap::new();
     let mut by_create_id: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.session() != 0) {
         let first = *by_transaction.entry((node.session(), node.czxid())).or_insert(index);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use lockkeeper_core::Zxid;
 use lockkeeper_core::{ConnectionManager, ContenderInfo, Deadline, Error, ZnodePath};
 
 use super::report::{Deadlock, deadlocks_of};
@@ -23,7 +24,7 @@ pub(super) fn confirmed(first: Vec<Deadlock>, second: &[Deadlock]) -> Vec<Deadlo
         let mine = waits(deadlock);
         again.iter().any(|(certainty, waits)| {
             // A permit may have changed hands, so one blocker in common is enough.
-            let has_common = |(waiter, blockers): (&u64, &BTreeSet<u64>)| {
+            let has_common = |(waiter, blockers): (&Zxid, &BTreeSet<Zxid>)| {
                 waits.get(waiter).is_some_and(|again| !again.is_disjoint(blockers))
             };
             *certainty == deadlock.certainty() && waits.len() == mine.len() && mine.iter().all(has_common)
@@ -33,7 +34,7 @@ pub(super) fn confirmed(first: Vec<Deadlock>, second: &[Deadlock]) -> Vec<Deadlo
 }
 
 /// The blockers of each waiter, by the transactions that created their nodes.
-type Waits = BTreeMap<u64, BTreeSet<u64>>;
+type Waits = BTreeMap<Zxid, BTreeSet<Zxid>>;
 
 fn waits(deadlock: &Deadlock) -> Waits {
     let mut waits = Waits::new();

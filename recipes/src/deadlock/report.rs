@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 use std::time::SystemTime;
 
+use lockkeeper_core::Zxid;
 use lockkeeper_core::{ContenderInfo, Kind, WholePath, ZnodePath};
 
 use super::actors::{Certainty, LocksSnapshot};
@@ -40,7 +41,7 @@ pub struct WaitEdge {
 /// All deadlocks of a snapshot: the certain ones, and the possible ones that no certain one explains.
 pub(super) fn deadlocks_of(locks: &[Inspection]) -> Vec<Deadlock> {
     let mut all = of_certainty(locks, Certainty::Found);
-    let explained: BTreeSet<u64> =
+    let explained: BTreeSet<Zxid> =
         all.iter().flat_map(|deadlock| &deadlock.edges).map(|edge| edge.waiter.czxid()).collect();
     let possible = of_certainty(locks, Certainty::Possible);
     let is_new =
@@ -224,7 +225,7 @@ impl Display for WaitEdge {
         formatter.write_str(if self.needs_all { "behind" } else { "behind any of" })?;
         let mut separator = "  ";
         for blocker in self.blockers.iter().take(BLOCKERS_SHOWN) {
-            write!(formatter, "{separator}{}  [{:#x}]", name(blocker), blocker.czxid())?;
+            write!(formatter, "{separator}{}  [{}]", name(blocker), blocker.czxid())?;
             separator = ",  ";
         }
         match self.blockers.len().saturating_sub(BLOCKERS_SHOWN) {

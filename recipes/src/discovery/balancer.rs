@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
+use lockkeeper_core::Zxid;
 use lockkeeper_core::{
     ConnectionManager, Deadline, Error, Phase, Snapshot, ViewState, count_missing_instance,
 };
@@ -53,7 +54,7 @@ struct Candidates<P> {
 
 struct Candidate<P> {
     node: String,
-    czxid: i64,
+    czxid: Zxid,
     instance: Arc<Instance<P>>,
 }
 

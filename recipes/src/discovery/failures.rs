@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use lockkeeper_core::BootInstant;
+use lockkeeper_core::Zxid;
 
 /// When an instance that fails is not chosen for a while.
 ///
@@ -36,13 +37,13 @@ pub(super) struct Failures(HashMap<String, Failed>);
 #[derive(Debug)]
 struct Failed {
     /// Of the node. An instance that was registered anew has not failed yet.
-    czxid: i64,
+    czxid: Zxid,
     count: u32,
     since: BootInstant,
 }
 
 impl Failures {
-    pub(super) fn report(&mut self, id: &str, czxid: i64, now: BootInstant, policy: FailurePolicy) {
+    pub(super) fn report(&mut self, id: &str, czxid: Zxid, now: BootInstant, policy: FailurePolicy) {
         let fresh = || Failed { czxid, count: 0, since: now };
         let failed = self.0.entry(id.to_owned()).or_insert_with(fresh);
         if failed.czxid != czxid || is_over(failed, now, policy) {
@@ -58,7 +59,7 @@ impl Failures {
     }
 
     /// Whether the instance should not be chosen now. [`forget`](Self::forget) comes first.
-    pub(super) fn is_down(&self, id: &str, czxid: i64, policy: FailurePolicy) -> bool {
+    pub(super) fn is_down(&self, id: &str, czxid: Zxid, policy: FailurePolicy) -> bool {
         self.0.get(id).is_some_and(|failed| failed.czxid == czxid && failed.count >= policy.failures)
     }
 }
@@ -80,26 +81,26 @@ mod tests {
     #[test]
     fn an_instance_is_down_after_enough_failures_until_the_time_is_over() {
         let mut failures = Failures::default();
-        failures.report("a", 1, at(0), POLICY);
-        assert!(!failures.forget(at(0), POLICY) && !failures.is_down("a", 1, POLICY));
-        failures.report("a", 1, at(29), POLICY);
-        assert!(!failures.forget(at(29), POLICY) && failures.is_down("a", 1, POLICY));
-        assert!(!failures.is_down("b", 1, POLICY));
-        assert!(failures.forget(at(30), POLICY) && !failures.is_down("a", 1, POLICY));
+        failures.report("a", Zxid::new(1), at(0), POLICY);
+        assert!(!failures.forget(at(0), POLICY) && !failures.is_down("a", Zxid::new(1), POLICY));
+        failures.report("a", Zxid::new(1), at(29), POLICY);
+        assert!(!failures.forget(at(29), POLICY) && failures.is_down("a", Zxid::new(1), POLICY));
+        assert!(!failures.is_down("b", Zxid::new(1), POLICY));
+        assert!(failures.forget(at(30), POLICY) && !failures.is_down("a", Zxid::new(1), POLICY));
         // Two failures, but not within the time.
-        failures.report("a", 1, at(40), POLICY);
-        failures.report("a", 1, at(70), POLICY);
-        assert!(!failures.forget(at(70), POLICY) && !failures.is_down("a", 1, POLICY));
+        failures.report("a", Zxid::new(1), at(40), POLICY);
+        failures.report("a", Zxid::new(1), at(70), POLICY);
+        assert!(!failures.forget(at(70), POLICY) && !failures.is_down("a", Zxid::new(1), POLICY));
     }
 
     #[test]
     fn an_instance_that_registers_anew_has_not_failed() {
         let mut failures = Failures::default();
-        failures.report("a", 1, at(0), POLICY);
-        failures.report("a", 1, at(0), POLICY);
-        assert!(failures.is_down("a", 1, POLICY) && !failures.is_down("a", 2, POLICY));
-        failures.report("a", 2, at(1), POLICY);
-        assert!(!failures.is_down("a", 2, POLICY));
+        failures.report("a", Zxid::new(1), at(0), POLICY);
+        failures.report("a", Zxid::new(1), at(0), POLICY);
+        assert!(failures.is_down("a", Zxid::new(1), POLICY) && !failures.is_down("a", Zxid::new(2), POLICY));
+        failures.report("a", Zxid::new(2), at(1), POLICY);
+        assert!(!failures.is_down("a", Zxid::new(2), POLICY));
     }
 
     #[test]
@@ -107,9 +108,9 @@ mod tests {
         for count in [0, 1] {
             let policy = FailurePolicy::new(count, Duration::from_secs(1));
             let mut failures = Failures::default();
-            assert!(!failures.is_down("a", 1, policy));
-            failures.report("a", 1, at(0), policy);
-            assert!(failures.is_down("a", 1, policy));
+            assert!(!failures.is_down("a", Zxid::new(1), policy));
+            failures.report("a", Zxid::new(1), at(0), policy);
+            assert!(failures.is_down("a", Zxid::new(1), policy));
         }
     }
 }

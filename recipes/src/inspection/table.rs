@@ -84,7 +84,7 @@ impl Inspection {
             if of.role() == Role::Waiter { position.to_string() } else { "-".to_owned() },
             format!("{approximate}{}", age(of.age())),
             if of.session() == 0 { "-".to_owned() } else { format!("{:#x}", of.session()) },
-            format!("{:#x}", of.czxid()),
+            of.czxid().to_string(),
             if holder.is_empty() { "(says nothing)".to_owned() } else { holder },
             of.name().escape_debug().to_string(),
         ]

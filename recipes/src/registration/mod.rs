@@ -5,6 +5,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
+use lockkeeper_core::Zxid;
 use lockkeeper_core::{
     ConnectionManager, Error, IntoPath, OnDeletion, Presence, PresenceState, PresenceWatch, ZnodePath,
 };
@@ -162,7 +163,7 @@ impl<K> Registration<K> {
     /// # Cancel safety
     ///
     /// Cancel safe: the registration continues.
-    pub async fn registered(&self) -> Result<i64, Error> {
+    pub async fn registered(&self) -> Result<Zxid, Error> {
         self.presence.registered().await
     }
 
@@ -176,7 +177,7 @@ impl<K> Registration<K> {
     /// # Cancel safety
     ///
     /// As [`registered`](Self::registered).
-    pub async fn registered_timeout(&self, timeout: Duration) -> Result<i64, Error> {
+    pub async fn registered_timeout(&self, timeout: Duration) -> Result<Zxid, Error> {
         self.presence.registered_timeout(timeout).await
     }
 

@@ -79,6 +79,8 @@ pub(super) fn keeps(own: &[NodeName], listed: &[String], limit: u32) -> bool {
 mod tests {
     use proptest::prelude::*;
 
+    use lockkeeper_core::Zxid;
+
     use super::*;
 
     fn lease(number: i32) -> NodeName {
@@ -90,7 +92,8 @@ mod tests {
     }
 
     fn directory(version: i32, data_length: i32, child_version: i32, children: i32) -> Stat {
-        let (czxid, mzxid, pzxid, ctime, mtime, ephemeral_owner) = (5, 5, 5, 0, 0, 0);
+        let (czxid, mzxid, pzxid) = (Zxid::new(5), Zxid::new(5), Zxid::new(5));
+        let (ctime, mtime, ephemeral_owner) = (0, 0, 0);
         Stat {
             czxid,
             mzxid,

@@ -137,6 +137,7 @@ impl PermitState {
 mod tests {
     use super::super::encoding::encode;
     use super::*;
+    use lockkeeper_core::Zxid;
 
     #[test]
     fn permits_are_granted_all_at_once_or_not_at_all() {
@@ -159,9 +160,9 @@ mod tests {
 
     fn stat(version: i32, data: &[u8]) -> Stat {
         Stat {
-            czxid: 5,
-            mzxid: 5,
-            pzxid: 5,
+            czxid: Zxid::new(5),
+            mzxid: Zxid::new(5),
+            pzxid: Zxid::new(5),
             ctime: 0,
             mtime: 0,
             version,

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use lockkeeper_core::Zxid;
 use lockkeeper_core::{ConfigError, Error, Read, Stat, ZnodePath};
 use parking_lot::Mutex;
 
@@ -56,7 +57,7 @@ pub(super) struct Fixed {
 /// The limit that one version of the directory records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
-    version: (i64, i32),
+    version: (Zxid, i32),
     limit: Option<u32>,
 }
 
@@ -101,9 +102,9 @@ mod tests {
     fn what_was_read_of_another_version_counts_for_nothing() {
         let PermitLimit::Fixed(fixed) = PermitLimit::fixed(3).unwrap() else { panic!("fixed") };
         let stat = Stat {
-            czxid: 7,
-            mzxid: 7,
-            pzxid: 7,
+            czxid: Zxid::new(7),
+            mzxid: Zxid::new(7),
+            pzxid: Zxid::new(7),
             ctime: 0,
             mtime: 0,
             version: 1,
@@ -116,7 +117,7 @@ mod tests {
         fixed.saw(&encode(5), &stat);
         assert_eq!(fixed.recorded(&stat), Some(Some(5)));
         assert_eq!(fixed.recorded(&Stat { version: 2, ..stat }), None);
-        assert_eq!(fixed.recorded(&Stat { czxid: 8, ..stat }), None);
+        assert_eq!(fixed.recorded(&Stat { czxid: Zxid::new(8), ..stat }), None);
         assert_eq!(fixed.recorded(&Stat { version: 2, data_length: 0, ..stat }), Some(None));
     }
 }

@@ -20,6 +20,7 @@ use std::fmt::{self, Debug, Display, Formatter};
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
+use lockkeeper_core::Zxid;
 use lockkeeper_core::{Change, ConfigError, ConnectionManager, Error, IntoPath, Register, ZnodePath};
 use lockkeeper_core::{Current, REQUEST_BYTES_MAX, RegisterInfo};
 
@@ -77,22 +78,22 @@ pub struct Versioned<T> {
 
 /// A write of a [`SharedValue`]: later writes of one value have greater revisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Revision(i64);
+pub struct Revision(Zxid);
 
 impl Revision {
     /// That of a node that does not exist.
-    pub const MISSING: Self = Self(0);
+    pub const MISSING: Self = Self(Zxid::ZERO);
 
-    /// The zxid of the write, 0 if the node does not exist.
+    /// The zxid of the write, [`Zxid::ZERO`] if the node does not exist.
     #[must_use]
-    pub fn zxid(self) -> i64 {
+    pub fn zxid(self) -> Zxid {
         self.0
     }
 }
 
 impl Display for Revision {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:#x}", self.0)
+        Display::fmt(&self.0, formatter)
     }
 }
 
@@ -243,7 +244,7 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
         self.register.inspect().await
     }
 
-    fn versioned(&self, decoded: Decoded<T>, zxid: i64) -> Result<Versioned<T>, Error> {
+    fn versioned(&self, decoded: Decoded<T>, zxid: Zxid) -> Result<Versioned<T>, Error> {
         let revision = Revision(zxid);
         match decoded {
             Ok(value) => Ok(Versioned { value: value.unwrap_or_else(|| T::clone(&self.seed)), revision }),

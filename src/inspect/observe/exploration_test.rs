@@ -4,6 +4,7 @@
 use lockkeeper_exploration::{Extent, Model, Property, assert_caught, assert_right};
 
 use super::{Report, Reported};
+use crate::znode::zxid::Zxid;
 
 const CONTENDERS: usize = 3;
 
@@ -46,8 +47,8 @@ struct World {
     observing: Observing,
     remembered: Reported,
     /// The last report, and the newest head of all.
-    last: Option<Option<u64>>,
-    newest: u64,
+    last: Option<Option<Zxid>>,
+    newest: Zxid,
     violation: Option<&'static str>,
 }
 
@@ -95,8 +96,8 @@ impl World {
             Observing::Listing => Observing::Reading(seen[0]),
             Observing::Reading(node) if !seen.contains(&node) => Observing::Listing,
             Observing::Reading(node) => {
-                let czxid = u64::try_from(node).unwrap() + 1;
-                let is_stale = self.update(Some(czxid), mistake);
+                let czxid = i64::try_from(node).unwrap() + 1;
+                let is_stale = self.update(Some(Zxid::new(czxid)), mistake);
                 if is_stale { Observing::Listing } else { Observing::WatchingHead(node) }
             }
             Observing::WatchingHead(_) => {
@@ -108,9 +109,9 @@ impl World {
     }
 
     /// Returns whether the head is an earlier one.
-    fn update(&mut self, head: Option<u64>, mistake: Option<Mistake>) -> bool {
+    fn update(&mut self, head: Option<Zxid>, mistake: Option<Mistake>) -> bool {
         match mistake {
-            Some(Mistake::StaleHead) => self.remembered.newest = 0,
+            Some(Mistake::StaleHead) => self.remembered.newest = Zxid::ZERO,
             Some(Mistake::NoneOmitted) if head.is_some() && head != self.remembered.head => {
                 self.remembered.head = None;
             }
@@ -127,7 +128,7 @@ impl World {
         is_stale
     }
 
-    fn report(&mut self, head: Option<u64>) {
+    fn report(&mut self, head: Option<Zxid>) {
         self.violation = match (self.last, head) {
             (Some(Some(_)), Some(_)) => Some("a head follows another one, and no end is between them"),
             (Some(None), None) => Some("the end of a head is reported twice"),
@@ -141,7 +142,8 @@ impl World {
     /// If nothing more happens by itself, the last report is right.
     fn is_right_in_the_end(&self) -> bool {
         let is_settled = self.applied == [self.writes.len(); 2] && !self.can_observe();
-        let head = self.nodes(self.writes.len()).first().map(|node| u64::try_from(*node).unwrap() + 1);
+        let head =
+            self.nodes(self.writes.len()).first().map(|node| Zxid::new(i64::try_from(*node).unwrap() + 1));
         !is_settled || self.last == Some(head)
     }
 }
@@ -158,7 +160,7 @@ impl Model for Scenario {
             observing: Observing::Listing,
             remembered: Reported::default(),
             last: None,
-            newest: 0,
+            newest: Zxid::ZERO,
             violation: None,
         }]
     }
@@ -192,7 +194,7 @@ impl Model for Scenario {
         vec![
             Property::always("reports follow each other", |_, world: &World| world.violation.is_none()),
             Property::always("the last report is right", |_, world: &World| world.is_right_in_the_end()),
-            Property::sometimes("all heads are reported", |_, world: &World| world.newest == 5),
+            Property::sometimes("all heads are reported", |_, world: &World| world.newest == Zxid::new(5)),
         ]
     }
 }

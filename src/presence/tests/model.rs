@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use crate::error::Refusal;
 use crate::presence::OnDeletion;
 use crate::presence::decide::{Engine, Event, Found, Request, Status, Step};
+use crate::znode::zxid::Zxid;
 
 #[derive(Clone, Debug)]
 struct Node {
@@ -98,7 +99,7 @@ impl Server {
         self.zxid += 1;
         let node = Node { owner: write.session, czxid: self.zxid, version: 0, data: write.data.clone() };
         self.node = Some(node);
-        Event::Created(Some(self.zxid))
+        Event::Created(Some(Zxid::new(self.zxid)))
     }
 
     fn apply(&mut self, write: &Write, of_sender: &[i64]) -> Event {
@@ -131,7 +132,7 @@ fn call_of(data: &[u8]) -> Option<u64> {
 }
 
 fn found(node: &Node) -> Found {
-    Found { owner: node.owner, czxid: node.czxid, version: node.version }
+    Found { owner: node.owner, czxid: Zxid::new(node.czxid), version: node.version }
 }
 
 struct World {
@@ -222,7 +223,7 @@ impl World {
         process.engine.handle(event);
         if let (true, Status::Registered { czxid }) = (is_answered, process.engine.status()) {
             let node = self.server.node.as_ref().expect("a node");
-            assert_eq!((node.owner, node.czxid), (process.session, czxid), "taken for ours");
+            assert_eq!((node.owner, Zxid::new(node.czxid)), (process.session, czxid), "taken for ours");
         }
     }
 
@@ -364,7 +365,7 @@ proptest! {
         let owner = world.processes.iter().position(|process| process.session == node.owner);
         let owner = owner.expect("the node belongs to a current session");
         let (ours, theirs) = (&world.processes[owner].engine, &world.processes[1 - owner].engine);
-        prop_assert_eq!(ours.status(), Status::Registered { czxid: node.czxid });
+        prop_assert_eq!(ours.status(), Status::Registered { czxid: Zxid::new(node.czxid) });
         prop_assert_eq!(&node.data, &ours.targets().data().to_vec());
         prop_assert!(ours.targets().is_stored());
         let decided = &world.processes[owner].decided;
@@ -385,7 +386,8 @@ proptest! {
             match process.engine.status() {
                 Status::Deleted => prop_assert_eq!(process.engine.next(), Step::End),
                 Status::Registered { czxid } => {
-                    prop_assert_eq!(world.server.node.as_ref().map(|node| node.czxid), Some(czxid));
+                    let found = world.server.node.as_ref().map(|node| Zxid::new(node.czxid));
+                    prop_assert_eq!(found, Some(czxid));
                 }
                 Status::Conflict { owner } => {
                     prop_assert_eq!(world.server.node.as_ref().map(|node| node.owner), Some(owner));

@@ -1,6 +1,7 @@
 use crate::error::Refusal;
 use crate::presence::OnDeletion;
 use crate::presence::decide::{Engine, Event, Found, Leftover, Request, Status, Step};
+use crate::znode::zxid::Zxid;
 
 const NOW: i64 = 7;
 const BEFORE: i64 = 6;
@@ -14,7 +15,7 @@ fn engine(policy: OnDeletion) -> Engine {
 }
 
 fn read(owner: i64, czxid: i64) -> Event {
-    Event::Read(Found { owner, czxid, version: 3 }, b"data".to_vec())
+    Event::Read(Found { owner, czxid: Zxid::new(czxid), version: 3 }, b"data".to_vec())
 }
 
 /// The events, and the step and the status that follow.
@@ -26,14 +27,14 @@ fn row(policy: OnDeletion, events: &[Event], step: &Step, status: Status) {
     assert_eq!((&engine.next(), engine.status()), (step, status), "{policy:?} {events:?}");
 }
 
-const REGISTERED: Status = Status::Registered { czxid: 20 };
+const REGISTERED: Status = Status::Registered { czxid: Zxid::new(20) };
 const FOREIGN: Status = Status::Conflict { owner: OTHER };
 
 #[test]
 fn each_answer_has_one_next_step() {
     use Event::{Created, ReadNothing, Reconnected, Unanswered, Verified, WatchFired};
     let exists = Event::Refused(Request::Create, Refusal::NodeExists);
-    let (created, ours) = (Created(Some(20)), read(NOW, 20));
+    let (created, ours) = (Created(Some(Zxid::new(20))), read(NOW, 20));
     let rows: Vec<(Vec<Event>, Step, Status)> = vec![
         (vec![], Step::Create, Status::Missing),
         (vec![created.clone()], Step::Read, REGISTERED),
@@ -50,7 +51,7 @@ fn each_answer_has_one_next_step() {
         (vec![exists.clone(), read(BEFORE, 9)], Step::Replace(3), Status::Missing),
         (vec![exists.clone(), read(BEFORE, 9), created.clone(), ours.clone()], Step::Wait, REGISTERED),
         (vec![exists.clone(), read(BEFORE, 9), Unanswered(Request::Replace)], Step::Read, Status::Missing),
-        (vec![exists.clone(), read(OTHER, 9)], Step::VerifyOther(9), FOREIGN),
+        (vec![exists.clone(), read(OTHER, 9)], Step::VerifyOther(Zxid::new(9)), FOREIGN),
         (vec![exists.clone(), read(OTHER, 9), Verified], Step::Wait, FOREIGN),
         (vec![exists.clone(), read(OTHER, 9), WatchFired], Step::Read, FOREIGN),
         (vec![exists.clone(), read(OTHER, 9), WatchFired, ReadNothing], Step::Create, Status::Missing),
@@ -71,10 +72,10 @@ fn each_answer_has_one_next_step() {
 
 #[test]
 fn a_deletion_by_another_client_follows_the_policy() {
-    let created = [Event::Created(Some(20)), read(NOW, 20), Event::WatchFired];
+    let created = [Event::Created(Some(Zxid::new(20))), read(NOW, 20), Event::WatchFired];
     for (then, step, status) in [
         (Event::ReadNothing, Step::Create, Status::Missing),
-        (read(OTHER, 30), Step::VerifyOther(30), FOREIGN),
+        (read(OTHER, 30), Step::VerifyOther(Zxid::new(30)), FOREIGN),
     ] {
         let events = [&created[..], &[then]].concat();
         row(OnDeletion::Recreate, &events, &step, status);
@@ -96,7 +97,7 @@ fn fates(engine: &mut Engine) -> (u64, Vec<u64>) {
 }
 
 fn ours(version: i32, data: &str) -> Event {
-    Event::Read(Found { owner: NOW, czxid: 20, version }, data.into())
+    Event::Read(Found { owner: NOW, czxid: Zxid::new(20), version }, data.into())
 }
 
 fn set(data: &str) -> Event {
@@ -108,7 +109,7 @@ const REFUSED: Event = Event::Refused(Request::Write, Refusal::QuotaExceeded);
 #[test]
 fn data_is_written_again_in_each_session_and_a_refusal_keeps_the_old() {
     let mut engine = engine(OnDeletion::Recreate);
-    engine.handle(Event::Created(Some(20)));
+    engine.handle(Event::Created(Some(Zxid::new(20))));
     engine.handle(read(NOW, 20));
     engine.handle(set("more"));
     assert_eq!((engine.next(), fates(&mut engine)), (Step::Write(3), (0, vec![])));
@@ -127,7 +128,7 @@ fn data_is_written_again_in_each_session_and_a_refusal_keeps_the_old() {
     engine.handle(Event::SessionEnded);
     engine.handle(set("last"));
     engine.handle(Event::SessionOpened { session: 8, earlier: vec![NOW] });
-    engine.handle(Event::Created(Some(40)));
+    engine.handle(Event::Created(Some(Zxid::new(40))));
     assert_eq!(fates(&mut engine), (3, vec![]));
     assert_eq!(&**engine.targets().data(), b"last");
 }
@@ -152,7 +153,7 @@ fn refused_data_is_never_the_data_of_a_later_session() {
 fn each_of_several_calls_has_the_fate_of_its_own_write() {
     // The first is applied without an answer, the second comes before this is seen, and is refused.
     let mut one = engine(OnDeletion::Recreate);
-    for event in [Event::Created(Some(20)), ours(0, "data"), set("first")] {
+    for event in [Event::Created(Some(Zxid::new(20))), ours(0, "data"), set("first")] {
         one.handle(event);
     }
     one.handle(Event::Unanswered(Request::Write));
@@ -165,12 +166,12 @@ fn each_of_several_calls_has_the_fate_of_its_own_write() {
 
     // Neither was sent: the last one is refused, and the one before is in force again.
     let mut two = engine(OnDeletion::Recreate);
-    for event in [Event::Created(Some(20)), ours(0, "data"), set("first"), set("second")] {
+    for event in [Event::Created(Some(Zxid::new(20))), ours(0, "data"), set("first"), set("second")] {
         two.handle(event);
     }
     two.handle(REFUSED);
     assert_eq!((two.next(), fates(&mut two)), (Step::Write(0), (0, vec![2])));
-    two.handle(Event::Wrote(Found { owner: NOW, czxid: 20, version: 1 }));
+    two.handle(Event::Wrote(Found { owner: NOW, czxid: Zxid::new(20), version: 1 }));
     assert_eq!((two.next(), fates(&mut two)), (Step::Wait, (1, vec![])));
     assert_eq!(&**two.targets().data(), b"first");
 }
@@ -178,7 +179,9 @@ fn each_of_several_calls_has_the_fate_of_its_own_write() {
 #[test]
 fn the_data_of_a_superseded_call_is_kept_only_while_its_caller_waits() {
     let mut engine = engine(OnDeletion::Recreate);
-    for event in [Event::Created(Some(20)), ours(0, "data"), set("1"), set("2"), set("3"), set("4")] {
+    for event in
+        [Event::Created(Some(Zxid::new(20))), ours(0, "data"), set("1"), set("2"), set("3"), set("4")]
+    {
         engine.handle(event);
     }
     engine.targets_mut().forget(|number| number == 2);
@@ -193,14 +196,14 @@ fn the_data_of_a_superseded_call_is_kept_only_while_its_caller_waits() {
 #[test]
 fn what_another_client_wrote_is_replaced() {
     let mut engine = engine(OnDeletion::Recreate);
-    engine.handle(Event::Created(Some(20)));
-    engine.handle(Event::Read(Found { owner: NOW, czxid: 20, version: 1 }, b"theirs".to_vec()));
+    engine.handle(Event::Created(Some(Zxid::new(20))));
+    engine.handle(Event::Read(Found { owner: NOW, czxid: Zxid::new(20), version: 1 }, b"theirs".to_vec()));
     assert_eq!((engine.next(), engine.status()), (Step::Write(1), REGISTERED));
     engine.handle(Event::Refused(Request::Write, Refusal::BadVersion));
     assert_eq!(engine.next(), Step::Read);
-    engine.handle(Event::Read(Found { owner: NOW, czxid: 20, version: 2 }, b"theirs".to_vec()));
+    engine.handle(Event::Read(Found { owner: NOW, czxid: Zxid::new(20), version: 2 }, b"theirs".to_vec()));
     // The write reached a node that another session had created meanwhile.
-    engine.handle(Event::Wrote(Found { owner: OTHER, czxid: 50, version: 3 }));
+    engine.handle(Event::Wrote(Found { owner: OTHER, czxid: Zxid::new(50), version: 3 }));
     assert_eq!((engine.status(), engine.targets().is_stored()), (FOREIGN, false));
 }
 
@@ -224,7 +227,7 @@ fn a_refusal_is_shown_and_tried_again() {
 
 #[test]
 fn a_release_deletes_what_may_exist() {
-    let created = Event::Created(Some(20));
+    let created = Event::Created(Some(Zxid::new(20)));
     let lost = Event::Unanswered(Request::Create);
     let leftover = |version, in_doubt| Some(Leftover { version, in_doubt });
     for (events, expected) in [

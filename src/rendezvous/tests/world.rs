@@ -6,6 +6,7 @@ use lockkeeper_lock::count_of;
 
 use super::Scenario;
 use crate::rendezvous::decide::{Enter, Leave, Ready, enter, is_in_round, leave};
+use crate::znode::zxid::Zxid;
 
 /// A rule to break, so that the exploration is seen to find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +122,7 @@ fn name(member: usize) -> String {
 
 impl World {
     pub(super) fn new(scenario: &Scenario) -> Self {
-        let ready = scenario.has_stale_ready.then_some(Ready { zxid: 1, version: 0 });
+        let ready = scenario.has_stale_ready.then_some(Ready { zxid: Zxid::new(1), version: 0 });
         let at = vec![At::Outside { rounds: scenario.rounds }; scenario.members];
         let (nodes, late, admitted) = (BTreeMap::new(), Vec::new(), Vec::new());
         Self { zxid: 1, nodes, ready, listed: 1, at, late, faults: 0, admitted, violation: None }
@@ -154,14 +155,14 @@ impl World {
         if open.replaces.is_none() {
             self.listed = self.zxid;
         }
-        self.ready = Some(Ready { zxid: self.zxid, version });
+        self.ready = Some(Ready { zxid: Zxid::new(self.zxid), version });
         self.admitted = self.nodes.keys().copied().collect();
     }
 
     /// Another member of the round, the last one.
     pub(super) fn other(&self, own: usize, ready: Ready) -> Option<usize> {
         let others = self.nodes.iter().rev().filter(|(member, _)| **member != own);
-        others.filter(|(_, czxid)| is_in_round(**czxid, ready)).map(|(member, _)| *member).next()
+        others.filter(|(_, czxid)| is_in_round(Zxid::new(**czxid), ready)).map(|(member, _)| *member).next()
     }
 
     /// Whether the member can continue by itself.
@@ -237,8 +238,8 @@ impl World {
         let names: Vec<String> = listed_nodes.keys().copied().map(name).collect();
         // Asked for behind both reads.
         let still = listed_nodes.iter().filter(|(of, czxid)| self.nodes.get(of) == Some(czxid));
-        let ages = still.map(|(of, czxid)| (name(*of), *czxid)).collect();
-        let decide = |ages| enter(scenario.count, &name(member), czxid, &names, ready, ages);
+        let ages = still.map(|(of, czxid)| (name(*of), Zxid::new(*czxid))).collect();
+        let decide = |ages| enter(scenario.count, &name(member), Zxid::new(czxid), &names, ready, ages);
         let decision = match decide(None) {
             Enter::AskAges => decide(Some(&ages)),
             decision => decision,

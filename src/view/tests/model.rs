@@ -16,6 +16,7 @@ use crate::view::node::ViewNode;
 use crate::view::scope::ViewScope;
 use crate::view::snapshot::{Snapshot, ViewState};
 use crate::wire::Stat;
+use crate::znode::zxid::Zxid;
 
 /// What a connection carries to the server, in order.
 enum Sent {
@@ -55,7 +56,7 @@ struct Reader {
     changes: ViewChanges,
     copy: Copy,
     /// The modification zxid of the newest state that was ever shown, by path.
-    newest: BTreeMap<String, i64>,
+    newest: BTreeMap<String, Zxid>,
 }
 
 #[derive(Clone, Debug)]

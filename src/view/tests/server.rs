@@ -6,9 +6,10 @@ use crate::view::decide::{Answer, ReadRequest};
 use crate::view::node_map::child;
 use crate::view::scope::ViewScope;
 use crate::wire::Stat;
+use crate::znode::zxid::Zxid;
 
 /// By path: creation zxid, modification zxid, and the length of the data.
-pub(super) type Copy = BTreeMap<String, (i64, i64, usize)>;
+pub(super) type Copy = BTreeMap<String, (Zxid, Zxid, usize)>;
 
 /// The tree of a server. Paths are below the root of the view.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +26,7 @@ impl Server {
     }
 
     fn touch_parent(&mut self, path: &str, children: i32) {
-        let zxid = self.zxid;
+        let zxid = Zxid::new(self.zxid);
         if let Some((_, stat)) = Self::parent(path).and_then(|parent| self.nodes.get_mut(parent)) {
             if children < 0 || !self.has_ended_counters {
                 stat.pzxid = zxid;
@@ -41,7 +42,7 @@ impl Server {
             return false;
         }
         self.zxid += 1;
-        let zxid = self.zxid;
+        let zxid = Zxid::new(self.zxid);
         let stat = Stat {
             czxid: zxid,
             mzxid: zxid,
@@ -61,7 +62,7 @@ impl Server {
 
     pub(super) fn set(&mut self, path: &str, data: &[u8]) -> bool {
         self.zxid += 1;
-        let zxid = self.zxid;
+        let zxid = Zxid::new(self.zxid);
         self.nodes.get_mut(path).is_some_and(|(now, stat)| {
             (stat.mzxid, stat.version, stat.data_length) = (zxid, stat.version + 1, data.len() as i32);
             *now = data.to_vec();

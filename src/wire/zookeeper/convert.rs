@@ -11,6 +11,7 @@ use crate::wire::{
     ChangedPaths, CreateMode, Created, Link, MultiError, Stat, Watch, WatchEvent, WireError, WriteOp,
     WriteResult,
 };
+use crate::znode::zxid::Zxid;
 
 pub(super) fn client_mode(mode: CreateMode) -> client::CreateMode {
     match mode {
@@ -39,9 +40,9 @@ pub(super) fn client_acl(permissions: Permissions, scheme: &str, id: &str) -> cl
 
 pub(super) fn our_stat(stat: &client::Stat) -> Stat {
     Stat {
-        czxid: stat.czxid,
-        mzxid: stat.mzxid,
-        pzxid: stat.pzxid,
+        czxid: Zxid::new(stat.czxid),
+        mzxid: Zxid::new(stat.mzxid),
+        pzxid: Zxid::new(stat.pzxid),
         ctime: stat.ctime,
         mtime: stat.mtime,
         version: stat.version,

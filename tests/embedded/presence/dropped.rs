@@ -160,7 +160,7 @@ async fn a_process_that_is_cut_off_neither_deletes_nor_writes_the_node_of_anothe
         let found =
             server_fixture.server.inspect(|machine| machine.tree().node(PATH).map(|node| node.stat()));
         let found = found.expect("the node of the other process");
-        assert_eq!((found.czxid, found.mzxid), (czxid, czxid), "written: {is_written}");
+        assert_eq!((found.czxid, found.mzxid), (czxid.get(), czxid.get()), "written: {is_written}");
         assert_eq!(registered(&other).await, czxid);
     }
 }

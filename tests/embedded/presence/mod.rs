@@ -10,6 +10,7 @@ mod sessions;
 use std::time::Duration;
 
 use lockkeeper::presence::{PresenceState, PresenceWatch};
+use lockkeeper::znodes::Zxid;
 use lockkeeper::{ConnectionManager, Registration};
 use lockkeeper_testserver::machine::Machine;
 
@@ -41,7 +42,7 @@ pub(crate) fn newest_session(server_fixture: &ServerFixture) -> i64 {
     server_fixture.server.sessions().last().copied().unwrap()
 }
 
-pub(super) async fn registered(registration: &Registration) -> i64 {
+pub(super) async fn registered(registration: &Registration) -> Zxid {
     within("the registration", registration.registered()).await.unwrap().unwrap()
 }
 

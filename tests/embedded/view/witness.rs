@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use lockkeeper::view::{Difference, Snapshot, ViewChange, ViewChanges, ViewState};
+use lockkeeper::znodes::Zxid;
 use lockkeeper_testserver::machine::Machine;
 
 use crate::limit::within;
 
 /// By path: creation zxid, modification zxid and data.
-pub(super) type Copy = BTreeMap<String, (i64, i64, Vec<u8>)>;
+pub(super) type Copy = BTreeMap<String, (Zxid, Zxid, Vec<u8>)>;
 
 pub(super) struct Witness {
     changes: ViewChanges,
@@ -74,7 +75,7 @@ impl Witness {
                 Some(node) => {
                     let stat = node.stat();
                     assert_ne!(here, Some((stat.czxid, stat.mzxid)), "reported twice: {path:?}");
-                    let mzxid = here.map_or(0, |(_, mzxid)| mzxid);
+                    let mzxid = here.map_or(Zxid::ZERO, |(_, mzxid)| mzxid);
                     assert!(stat.mzxid > mzxid, "an older state after a newer one: {path:?}");
                     self.recreated += usize::from(matches!(change, ViewChange::Recreated { .. }));
                     self.copy.insert(path.to_owned(), (stat.czxid, stat.mzxid, node.data().to_vec()));
@@ -105,7 +106,7 @@ pub(super) fn tree_of(machine: &Machine, root: &str, levels: usize) -> Copy {
         if level < levels {
             paths.extend(node.children.iter().map(|name| (below(name), level + 1)));
         }
-        found.insert(path, (stat.czxid, stat.mzxid, data));
+        found.insert(path, (Zxid::new(stat.czxid), Zxid::new(stat.mzxid), data));
     }
     found
 }

@@ -1,6 +1,6 @@
 //! Two takers, clients of Curator's that create a lease out of turn, and the nodes that a server keeps.
 
-use lockkeeper_core::{NodeName, ReadResult, Stat, count_of};
+use lockkeeper_core::{NodeName, ReadResult, Stat, Zxid, count_of};
 
 use super::super::continuity::{Continuity, keeps};
 use super::super::decide::{GrantCondition, PermitCount, PermitDecision, PermitState, decide};
@@ -295,9 +295,9 @@ impl World {
             Some(directory) => {
                 let data = if directory.is_recorded { encode(scenario.limit) } else { Vec::new() };
                 let stat = Stat {
-                    czxid: 5,
-                    mzxid: 5,
-                    pzxid: 5,
+                    czxid: Zxid::new(5),
+                    mzxid: Zxid::new(5),
+                    pzxid: Zxid::new(5),
                     ctime: 0,
                     mtime: 0,
                     version: directory.version,

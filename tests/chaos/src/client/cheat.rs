@@ -60,7 +60,7 @@ async fn pose(common: &Common) {
         let path = format!("{GROUP}/{id}");
         if let Ok(Some((_, stat))) = znodes.read(&path).await {
             let name = fixture::name_of(&path).to_owned();
-            common.journal.say(0, What::Registered { name, czxid: stat.czxid });
+            common.journal.say(0, What::Registered { name, czxid: stat.czxid.get() });
         }
     }
 }

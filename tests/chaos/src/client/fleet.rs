@@ -103,7 +103,7 @@ impl Beside {
 
     fn registered(&self, path: &str, state: PresenceState) {
         if let PresenceState::Registered { czxid } = state {
-            self.say(What::Registered { name: fixture::name_of(path).to_owned(), czxid });
+            self.say(What::Registered { name: fixture::name_of(path).to_owned(), czxid: czxid.get() });
         }
     }
 
