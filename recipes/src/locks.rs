@@ -1,9 +1,10 @@
-//! What belongs to the locks beside the locks and their guards: tickets, sides, permits.
+//! What belongs to the locks beside the locks and their guards: tickets, sides, permits, and the bounds of
+//! functions that take any guard or ticket.
 //!
 //! A ticket is a position in the queue of a lock: take it now, and wait for the lock later.
 
 #[doc(inline)]
-pub use crate::lock::QueueTicket;
+pub use crate::lock::{HoldSet, QueueTicket, Queued, SingleHold};
 #[doc(inline)]
 pub use crate::multi_lock::MultiLockBuilder;
 #[doc(inline)]

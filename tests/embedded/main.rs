@@ -29,6 +29,7 @@ mod limit;
 mod limiters;
 mod many;
 mod matrix;
+mod named;
 mod node_bytes;
 mod once_cell;
 mod oracle;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{Admitted, Deadline, Error, Hold};
 
-use crate::lock::{Guard, HoldSet};
+use crate::lock::{Guard, HoldAccess};
 
 /// A member inside a [`DoubleBarrier`](super::DoubleBarrier).
 ///
@@ -57,7 +57,7 @@ impl Inside {
     }
 }
 
-impl HoldSet for MemberHold {
+impl HoldAccess for MemberHold {
     fn first(&self) -> &Hold {
         self.0.hold()
     }

@@ -1,7 +1,7 @@
 use lockkeeper_core::{Hold, ReleaseError};
 
 use super::state::Candidacy;
-use crate::lock::{Guard, HoldSet, SingleHold};
+use crate::lock::{Guard, HoldAccess, HoldRelease};
 
 /// The leadership of an [`Election`](super::Election).
 ///
@@ -38,13 +38,13 @@ impl Leadership {
     }
 }
 
-impl HoldSet for LeadershipHold {
+impl HoldAccess for LeadershipHold {
     fn first(&self) -> &Hold {
         &self.hold
     }
 }
 
-impl SingleHold for LeadershipHold {
+impl HoldRelease for LeadershipHold {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
         let Self { candidacy, hold } = self;
         drop(candidacy);

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use lockkeeper_core::{BootInstant, Deadline, Error, FencingToken, Hold};
 use lockkeeper_lock::{HeldLock, LockError};
 
-use super::guard::HoldSet;
+use super::guard::HoldAccess;
 use super::lock_guard::LockGuard;
 use super::recipe::Recipe;
 

@@ -14,6 +14,34 @@ use lockkeeper_core::{BootInstant, Error, FencingToken, Hold, Lost, ReleaseError
 /// [`shutdown`](crate::ConnectionManager::shutdown) before `main` returns, or the lock may be held until the
 /// session ends. A guard that is leaked ([`std::mem::forget`]) blocks the lock until its session ends.
 ///
+/// # Examples
+///
+/// A guard of one recipe has a name of its own. A function for the guards of all recipes has a bound:
+/// [`HoldSet`](crate::locks::HoldSet) for any guard, [`SingleHold`](crate::locks::SingleHold) for that of
+/// one lock.
+///
+/// ```
+/// use lockkeeper::locks::{HoldSet, SingleHold};
+/// use lockkeeper::{Error, FencingToken, Guard, MutexGuard};
+///
+/// struct Worker {
+///     guard: MutexGuard,
+/// }
+///
+/// fn check<H: HoldSet>(guard: &Guard<H>) -> Result<(), Error> {
+///     Ok(guard.check()?)
+/// }
+///
+/// fn token<H: SingleHold>(guard: &Guard<H>) -> FencingToken {
+///     guard.fencing_token()
+/// }
+///
+/// fn step(worker: &Worker) -> Result<FencingToken, Error> {
+///     check(&worker.guard)?;
+///     Ok(token(&worker.guard))
+/// }
+/// ```
+///
 /// A guard has only the methods that a holder needs. Those for authors of recipes need [`hold`](Self::hold):
 ///
 /// ```compile_fail,E0599
@@ -34,8 +62,20 @@ pub struct Guard<H> {
     pub(crate) holds: H,
 }
 
-/// The holds that a guard keeps: one or more.
-pub trait HoldSet {
+/// The holds that a guard keeps: one or more. Sealed. It is the bound of a function that takes any guard: see
+/// [`Guard`].
+pub trait HoldSet: HoldAccess {}
+
+impl<H: HoldAccess> HoldSet for H {}
+
+/// The one hold that a guard keeps, or has a share of. Sealed. It is the bound of a function that takes the
+/// guard of one lock: see [`Guard`].
+pub trait SingleHold: HoldSet + HoldRelease {}
+
+impl<H: HoldRelease> SingleHold for H {}
+
+/// The crate-private side of [`HoldSet`].
+pub trait HoldAccess {
     /// The first hold.
     fn first(&self) -> &Hold;
 
@@ -45,8 +85,8 @@ pub trait HoldSet {
     }
 }
 
-/// The one hold that a guard keeps, or has a share of.
-pub trait SingleHold: HoldSet + Sized {
+/// The crate-private side of [`SingleHold`].
+pub trait HoldRelease: HoldAccess + Sized {
     /// Ends the guard in this process. Returns the hold if the caller has to release it: if no other guard
     /// needs it. Boxed, or every task that releases would be as large as several holds.
     fn into_hold(self) -> impl Future<Output = Result<Option<Box<Hold>>, ReleaseError>> + Send;
@@ -210,6 +250,6 @@ impl<H: SingleHold + Send + Sync + 'static> AnyGuard for H {
     }
 
     fn into_hold(self: Box<Self>) -> BoxFuture<'static, Result<Option<Box<Hold>>, ReleaseError>> {
-        Box::pin(SingleHold::into_hold(*self))
+        Box::pin(HoldRelease::into_hold(*self))
     }
 }

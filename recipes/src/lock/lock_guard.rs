@@ -2,7 +2,7 @@ use std::fmt::{self, Display, Formatter};
 
 use lockkeeper_core::{Error, FencingToken, Hold, ReleaseError, ZnodePath};
 
-use super::guard::{Guard, HoldSet, MemberGuard, SingleHold};
+use super::guard::{Guard, HoldAccess, MemberGuard, SingleHold};
 
 /// A held [`Lock`](super::Lock), or several held together.
 ///
@@ -16,7 +16,7 @@ pub struct Members {
     others: Vec<MemberGuard>,
 }
 
-impl HoldSet for Members {
+impl HoldAccess for Members {
     fn first(&self) -> &Hold {
         self.first.hold()
     }

@@ -14,14 +14,14 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use lockkeeper_core::{Deadline, Error, HoldEvents, LockQueue, ZnodePath};
 
-pub use self::guard::Guard;
-pub(crate) use self::guard::{HoldSet, MemberGuard, SingleHold};
+pub use self::guard::{Guard, HoldSet, SingleHold};
+pub(crate) use self::guard::{HoldAccess, HoldRelease, MemberGuard};
 pub use self::lock_guard::{LockGuard, ReleaseErrors};
 pub(crate) use self::lock_guard::{Members, release};
 pub(crate) use self::owned::{OwnerQueued, OwnerShare, Reading, Reentrant, Writing};
 pub(crate) use self::recipe::{BatchEntry, Entered, LockRequest, Recipe, Sealed};
-pub use self::ticket::QueueTicket;
-pub(crate) use self::ticket::Queued;
+pub(crate) use self::ticket::QueueWait;
+pub use self::ticket::{QueueTicket, Queued};
 use crate::inspection::Inspection;
 
 /// Any lock: a mutex, a reentrant mutex for an owner, the reading or the writing side of a read/write lock,

@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use futures::future::BoxFuture;
 use lockkeeper_core::{Deadline, Error, Hold, LockQueue, ReleaseError, Ticket};
 
-use super::guard::{Guard, HoldSet, MemberGuard, SingleHold};
+use super::guard::{Guard, HoldAccess, HoldRelease, MemberGuard};
 use super::recipe::{BatchEntry, Entered};
-use super::ticket::{QueueTicket, Queued};
+use super::ticket::{QueueTicket, QueueWait};
 use crate::owner::{HoldShare, OwnerEntrance, OwnerTicket};
 
 /// A guard's share of the hold of an owner. `K` says which guard it is.
@@ -49,19 +49,19 @@ impl<K: Send> QueueTicket<OwnerQueued<K>> {
     }
 }
 
-impl<K> HoldSet for OwnerShare<K> {
+impl<K> HoldAccess for OwnerShare<K> {
     fn first(&self) -> &Hold {
         self.share.hold()
     }
 }
 
-impl<K: Send> SingleHold for OwnerShare<K> {
+impl<K: Send> HoldRelease for OwnerShare<K> {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
         Ok(self.share.into_hold().await?.map(Box::new))
     }
 }
 
-impl<K: Send> Queued for OwnerQueued<K> {
+impl<K: Send> QueueWait for OwnerQueued<K> {
     type Guard = Guard<OwnerShare<K>>;
 
     fn position(&self) -> Option<u32> {

@@ -22,8 +22,14 @@ use lockkeeper_core::{Deadline, Error, Ticket};
 #[must_use = "a ticket that is not kept leaves the queue at once"]
 pub struct QueueTicket<Q>(Q);
 
-/// The part of a ticket that belongs to its lock.
-pub trait Queued {
+/// The part of a ticket that belongs to its lock. Sealed. It is the bound of a function that takes the ticket
+/// of any lock: see [`Guard`](crate::Guard).
+pub trait Queued: QueueWait {}
+
+impl<Q: QueueWait> Queued for Q {}
+
+/// The crate-private side of [`Queued`].
+pub trait QueueWait {
     /// The guard that a wait returns.
     type Guard;
 

@@ -1,7 +1,7 @@
 use lockkeeper_core::{Hold, ReleaseError};
 
 use super::sharing::HandOffHold;
-use crate::lock::{Guard, HoldSet, SingleHold};
+use crate::lock::{Guard, HoldAccess, HoldRelease};
 use crate::owner::OwnerEntry;
 
 /// A held [`Mutex`](super::Mutex).
@@ -30,13 +30,13 @@ impl MutexHold {
     }
 }
 
-impl HoldSet for MutexHold {
+impl HoldAccess for MutexHold {
     fn first(&self) -> &Hold {
         self.held.hold()
     }
 }
 
-impl SingleHold for MutexHold {
+impl HoldRelease for MutexHold {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
         drop(self.entry);
         Ok(match self.held {

@@ -1,7 +1,7 @@
 use lockkeeper_core::{Deadline, Error, Ticket};
 
 use super::{Mutex, MutexGuard, MutexLayout};
-use crate::lock::{QueueTicket, Queued, Recipe};
+use crate::lock::{QueueTicket, QueueWait, Recipe};
 use crate::owner::Owner;
 use crate::semaphore::{Lease, SemaphoreQueued};
 
@@ -78,7 +78,7 @@ impl Mutex {
     }
 }
 
-impl Queued for MutexQueued {
+impl QueueWait for MutexQueued {
     type Guard = MutexGuard;
 
     fn position(&self) -> Option<u32> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use lockkeeper_core::{Hold, ReleaseError};
 use tokio::sync::{mpsc, watch};
 
-use crate::lock::{Guard, HoldSet, SingleHold};
+use crate::lock::{Guard, HoldAccess, HoldRelease};
 
 /// An item of a [`Partition`](super::Partition) that this member has: no other member has it while the guard
 /// is valid.
@@ -77,13 +77,13 @@ impl AssignedItem {
     }
 }
 
-impl HoldSet for ItemHold {
+impl HoldAccess for ItemHold {
     fn first(&self) -> &Hold {
         &self.hold
     }
 }
 
-impl SingleHold for ItemHold {
+impl HoldRelease for ItemHold {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
         Ok(Some(Box::new(self.hold)))
     }

@@ -5,7 +5,7 @@ use tracing::info;
 
 use super::error::ScheduleError;
 use super::record;
-use crate::lock::{Guard, HoldSet, SingleHold};
+use crate::lock::{Guard, HoldAccess, HoldRelease};
 
 /// A slot of a [`Schedule`](super::Schedule) that is due: nobody else has it while the slot is valid.
 ///
@@ -135,13 +135,13 @@ async fn require_own(manager: &ConnectionManager, path: &ZnodePath, data: &[u8])
     }
 }
 
-impl HoldSet for SlotHold {
+impl HoldAccess for SlotHold {
     fn first(&self) -> &Hold {
         &self.hold
     }
 }
 
-impl SingleHold for SlotHold {
+impl HoldRelease for SlotHold {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
         Ok(Some(Box::new(self.hold)))
     }

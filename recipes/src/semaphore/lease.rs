@@ -1,6 +1,6 @@
 use lockkeeper_core::{Hold, ReleaseError};
 
-use crate::lock::{Guard, HoldSet, SingleHold};
+use crate::lock::{Guard, HoldAccess, HoldRelease};
 use crate::owner::OwnerEntry;
 
 /// One or more held permits of a [`Semaphore`](super::Semaphore).
@@ -36,13 +36,13 @@ impl Lease {
     }
 }
 
-impl HoldSet for PermitsHold {
+impl HoldAccess for PermitsHold {
     fn first(&self) -> &Hold {
         &self.hold
     }
 }
 
-impl SingleHold for PermitsHold {
+impl HoldRelease for PermitsHold {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
         drop(self.entry);
         Ok(Some(Box::new(self.hold)))

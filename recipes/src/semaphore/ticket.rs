@@ -2,7 +2,7 @@ use lockkeeper_core::{Deadline, Error, Hold, Ticket};
 
 use super::{Lease, Semaphore};
 use crate::lock::at_head::{self, AtHead, HeadLimit, NotTaken};
-use crate::lock::{QueueTicket, Queued};
+use crate::lock::{QueueTicket, QueueWait};
 
 /// A position in the queue of a [`Semaphore`], made by [`Semaphore::enqueue`] and
 /// [`Semaphore::enqueue_many`].
@@ -84,7 +84,7 @@ impl Semaphore {
     }
 }
 
-impl Queued for SemaphoreQueued {
+impl QueueWait for SemaphoreQueued {
     type Guard = Lease;
 
     fn position(&self) -> Option<u32> {
