@@ -15,6 +15,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod author;
 mod config;
 mod environment;
 mod error;
@@ -43,6 +44,7 @@ mod znodes;
 #[cfg(test)]
 mod znodes_test;
 
+pub use self::author::{HoldExt, ManagerExt};
 pub use self::config::acl::{Acl, Permissions};
 pub use self::config::connect_string::{ConnectString, ConnectStringError};
 pub use self::config::lease_renewal::LeaseRenewal;

@@ -18,9 +18,7 @@ pub struct NodeMonitor {
 }
 
 impl Hold {
-    /// A monitor of the hold's node, for a task that does not hold it.
-    #[must_use]
-    pub fn monitor(&self) -> NodeMonitor {
+    pub(crate) fn monitor(&self) -> NodeMonitor {
         NodeMonitor::on(self.node(), self.first.label)
     }
 }

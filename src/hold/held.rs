@@ -72,24 +72,15 @@ impl Hold {
         Self { token, first, others, reads: Prefetch::default(), unresolved, registration, manager }
     }
 
-    /// Makes metrics and spans count this hold as dropped, also if it is [detached](Self::detach), which
-    /// counts as released otherwise.
-    pub fn count_as_dropped(&self) {
+    pub(crate) fn count_as_dropped(&self) {
         self.registration.timer().ends_by("dropped");
     }
 
-    /// From now on a loss of this hold is logged at debug only, and not counted in
-    /// `lockkeeper_lost_total`, until [`report_loss`](Self::report_loss).
-    ///
-    /// For recipe authors: while a hold is a step of an acquire, such as the turn to take permits, it
-    /// protects no work, and the acquire queues again after its loss. So nobody has to look.
-    pub fn defer_loss_report(&self) {
+    pub(crate) fn defer_loss_report(&self) {
         self.registration.defer_loss_report();
     }
 
-    /// Ends [`defer_loss_report`](Self::defer_loss_report): the hold is the caller's now. A loss in between
-    /// is reported at once.
-    pub fn report_loss(&self) {
+    pub(crate) fn report_loss(&self) {
         self.registration.report_loss();
     }
 
@@ -284,25 +275,7 @@ impl Hold {
         self.reads.watch(self.first.node(), deadline).await
     }
 
-    /// The servers' time, in milliseconds since 1970: later than all times that the servers have reported
-    /// before, if their clocks are never set back. For that the data of the hold's node, the first one if
-    /// there are several, is written once more, unchanged.
-    ///
-    /// Every waiter that watches this node lists the directory once more. A
-    /// [revoke request](Self::revoke_requested) that was not received yet is overwritten.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`], [`Error::Timeout`], [`Error::Refused`] and [`Error::Closed`].
-    ///
-    /// # Session loss
-    ///
-    /// The hold is lost.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the node keeps its data in any case.
-    pub async fn server_time(&self, deadline: Deadline) -> Result<i64, Error> {
+    pub(crate) async fn server_time(&self, deadline: Deadline) -> Result<i64, Error> {
         let (node, session) = (self.node(), self.session());
         loop {
             node.settle()?;

@@ -114,12 +114,7 @@ impl ConnectionManager {
         Arc::ptr_eq(&self.0.shared, &other.0.shared)
     }
 
-    /// A table that recipes of this manager share. The first use creates it.
-    ///
-    /// For recipe authors: state that must exist once per connection, such as the holds of each owner,
-    /// belongs here and not in a static.
-    #[must_use]
-    pub fn shared_table<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+    pub(crate) fn shared_table<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let fresh = || Arc::new(T::default()) as Arc<dyn Any + Send + Sync>;
         let any = Arc::clone(&*self.0.shared.shared_tables.entry(TypeId::of::<T>()).or_insert_with(fresh));
         // The key is the type, so this is the type.
@@ -219,11 +214,7 @@ impl ConnectionManager {
         publisher.session().map_or(settings.session_timeout, |session| session.timeout())
     }
 
-    /// Runs a task on the manager's machine. Returns `false` without a tokio runtime.
-    ///
-    /// For recipe authors. The end of the manager does not end the task, and a handle in the task keeps the
-    /// manager alive.
-    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let has_runtime = tokio::runtime::Handle::try_current().is_ok();
         if has_runtime {
             self.environment().spawn(Box::pin(task));

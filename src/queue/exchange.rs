@@ -91,10 +91,7 @@ impl From<ExchangeError> for Error {
 }
 
 impl Hold {
-    /// The [payload](Exchange::with_payload) of the previous hold, if that hold was of this process and no
-    /// foreign contender held in between.
-    #[must_use]
-    pub fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+    pub(crate) fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.first.node_guard.entry()?.payload()?.downcast().ok()
     }
 
@@ -201,8 +198,8 @@ impl Exchange {
         self.also(path, |path| WriteOp::Delete { path, version: None })
     }
 
-    /// Passes a [payload](Hold::payload) to the next hold of this queue, if that is of this process and no
-    /// foreign contender holds in between. The payload describes what is true once the transaction is
+    /// Passes a [payload](crate::HoldExt::payload) to the next hold of this queue, if that is of this process
+    /// and no foreign contender holds in between. The payload describes what is true once the transaction is
     /// committed, and until the next holder changes it. No payload is passed if the hold's
     /// [reads](Exchanged::reads_current) may have been stale.
     pub fn with_payload<T: Any + Send + Sync>(self, payload: T) -> Self {
@@ -306,21 +303,7 @@ impl Exchange {
 }
 
 impl Hold {
-    /// Adds a reader's hold to this writer's, by a node *with this hold's own sequence number*: all waiters
-    /// behind this hold wait behind both. The new hold has this hold's fencing token. One round trip.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`] when this hold is lost; [`Error::Refused`] when the server refuses the node;
-    /// [`Error::Config`] when this is not a writer's hold, or the label not a reader's;
-    /// [`Error::SequenceExhausted`] near the end of the sequence numbers; [`Error::Unknown`] as for an
-    /// [`Exchange::commit`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: no node is left behind, and this hold stays.
-    pub async fn add_reader(&self, label: Label, data: impl Into<Vec<u8>>) -> Result<Self, Error> {
-        let data = data.into();
+    pub(crate) async fn add_reader(&self, label: Label, data: Vec<u8>) -> Result<Self, Error> {
         limits::check(data.len())?;
         let node = self.node();
         let session = node.session().clone();

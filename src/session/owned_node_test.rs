@@ -11,7 +11,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use lockkeeper_testserver::TestServer;
 
-use super::{NodeWatch, Origin, OwnedNode, WatchBudget};
+use super::watches::WatchBudget;
+use super::{NodeWatch, Origin, OwnedNode};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
 use crate::wire::WatchEvent;

@@ -16,7 +16,7 @@ use crate::server_fixture::ServerFixture;
 
 /// A guard of each recipe.
 #[derive(Debug, Default)]
-struct Kept {
+struct Guards {
     mutex: Option<MutexGuard>,
     reentrant: Option<ReentrantMutexGuard>,
     read: Option<ReadGuard>,
@@ -53,7 +53,7 @@ struct Waiting {
     permits: Option<SemaphoreTicket>,
 }
 
-impl Kept {
+impl Guards {
     /// How many guards there are. All of them are valid.
     fn count_valid(&self) -> usize {
         let Self { mutex, reentrant, read, write, permits, leadership, slot, item, inside, .. } = self;
@@ -120,18 +120,18 @@ async fn one_function_takes_the_guards_and_the_tickets_of_all_recipes() {
 
     let mut waiting = Waiting { mutex: Some(mutex.enqueue().await.unwrap()), ..Waiting::default() };
     waiting.permits = Some(semaphore.enqueue().await.unwrap());
-    let mut kept = Kept { read: Some(lock.read().await.unwrap()), ..Kept::default() };
-    kept.mutex = Some(granted(waiting.mutex.as_mut().unwrap()).await);
-    kept.permits = Some(granted(waiting.permits.as_mut().unwrap()).await);
-    kept.leadership = Some(election.campaign().await.unwrap());
+    let mut held = Guards { read: Some(lock.read().await.unwrap()), ..Guards::default() };
+    held.mutex = Some(granted(waiting.mutex.as_mut().unwrap()).await);
+    held.permits = Some(granted(waiting.permits.as_mut().unwrap()).await);
+    held.leadership = Some(election.campaign().await.unwrap());
     let any: &dyn Lock = &Mutex::new(&actor, "/named/any").unwrap();
-    kept.any = Some(any.acquire().await.unwrap());
-    assert_eq!((kept.count_valid(), waiting.count()), (5, 2));
+    held.any = Some(any.acquire().await.unwrap());
+    assert_eq!((held.count_valid(), waiting.count()), (5, 2));
 
-    let (mutex, leadership) = (kept.mutex.unwrap(), kept.leadership.unwrap());
+    let (mutex, leadership) = (held.mutex.unwrap(), held.leadership.unwrap());
     assert!(token(&mutex) < token(&leadership));
     released(mutex).await;
     released(leadership).await;
-    released(kept.read.unwrap()).await;
-    released(kept.permits.unwrap()).await;
+    released(held.read.unwrap()).await;
+    released(held.permits.unwrap()).await;
 }

@@ -7,6 +7,7 @@ use lockkeeper::config::HandOffPolicy;
 use lockkeeper::error::LossReason;
 use lockkeeper::manager::{HoldEvent, HoldEvents};
 use lockkeeper::{ConnectionManager, Lock, MultiLock, Mutex};
+use lockkeeper_core::HoldExt;
 use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
 use crate::connected;

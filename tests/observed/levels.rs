@@ -6,7 +6,7 @@ use futures::FutureExt;
 use lockkeeper::error::LossReason;
 use lockkeeper::manager::State;
 use lockkeeper::{ConnectionManager, Election, Mutex, RateLimiter, Revoker, Schedule, Semaphore};
-use lockkeeper_core::{Deadline, Label, LockQueue, Rule};
+use lockkeeper_core::{Deadline, HoldExt, Label, LockQueue, Rule};
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::TestServer;
 use tokio::task::JoinHandle;

@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 use lockkeeper::{Election, Error, Hold, Leadership, Lock, ReleaseError, Txn};
-use lockkeeper_core::NodeMonitor;
+use lockkeeper_core::{HoldExt, NodeMonitor};
 
 use crate::mutex::granted;
 use crate::{AcquireMode, Adapter, Grant, Seen, Taking, Target};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use lockkeeper::config::HandOffPolicy;
 use lockkeeper::{Error, Hold, Lock, Mutex, MutexGuard, ReleaseError, Txn};
-use lockkeeper_core::NodeMonitor;
+use lockkeeper_core::{HoldExt, NodeMonitor};
 
 use crate::mutex::{Plain, acquire};
 use crate::{AcquireMode, Adapter, AnyAdapter, Grant, Granted, Taking, Target};

@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 use lockkeeper::{Error, Hold, Lock, Mutex, MutexGuard, ReleaseError, Txn};
-use lockkeeper_core::NodeMonitor;
+use lockkeeper_core::{HoldExt, NodeMonitor};
 
 use crate::{AcquireMode, Adapter, Grant, Granted, Taking, Target};
 

@@ -14,7 +14,7 @@ const DIFFERENCES: &[(&str, &[&str], &str)] = &[
     ("ConnectionManager", &["closing"], "a shutdown ends all waits, and `transitions` shows it"),
     ("ConnectionManager", &["is_closing", "is_same_as", "node_data", "now"], "by `as_async`: it never waits"),
     ("ConnectionManager", &["operation_timeout", "session_timeout"], "by `as_async`: it never waits"),
-    ("ConnectionManager", &["shared_table", "spawn", "whole_path"], "by `as_async`: for recipe authors"),
+    ("ConnectionManager", &["whole_path"], "by `as_async`: for recipe authors"),
     ("ConnectionManager", &["znodes"], "by `call`: nodes beside the locks"),
     ("ConnectionPool", &["connect_with"], "the call that waits is the builder's on the async side"),
     ("Guard", &["lost", "wait_lost"], "a thread needs a limit for this wait"),
@@ -194,11 +194,11 @@ fn subject(header: &str) -> Option<&str> {
 }
 
 fn methods_of_block(body: &str, is_trait: bool) -> BTreeMap<String, Vec<String>> {
-    let begin = if is_trait { "\n    " } else { "\n    pub " };
+    let begin = if is_trait { "\n    fn " } else { "\n    pub " };
     let mut found = BTreeMap::new();
     for part in body.split(begin).skip(1) {
         let part = part.trim_start_matches("const ").trim_start_matches("async ");
-        let Some(behind) = part.strip_prefix("fn ") else { continue };
+        let Some(behind) = part.strip_prefix("fn ").or_else(|| is_trait.then_some(part)) else { continue };
         let name = identifier(behind);
         found.insert(name.to_owned(), arguments(&behind[name.len()..]));
     }
@@ -278,12 +278,16 @@ pub trait Lock: Debug {
     fn take(&self) -> BoxFuture<'_, ()> {
     }
     fn path(&self) -> &str;
+    fn give(
+        &self,
+        data: Vec<u8>,
+    );
 }
 ";
     let found = methods_in(source);
     let of = |arguments: &[&str]| arguments.iter().map(|name| (*name).to_owned()).collect();
     let view = [("new", of(&["manager", "decode"])), ("wait", of(&["limit"]))];
-    let lock = [("path", of(&[])), ("take", of(&[]))];
+    let lock = [("give", of(&["data"])), ("path", of(&[])), ("take", of(&[]))];
     for (name, expected) in [("View", &view[..]), ("Empty", &[]), ("Lock", &lock)] {
         let found: Vec<_> = found[name].iter().map(|(name, of)| (name.as_str(), of.clone())).collect();
         assert_eq!(found, expected, "{name}");

@@ -32,6 +32,7 @@ const ORDER: &[&str] = &[
     "register",
     "revoker",
     "znodes",
+    "author",
     "simulation",
 ];
 

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use lockkeeper_core::{ConfigError, ContenderInfo, Deadline, Error, FencingToken, Phase};
+use lockkeeper_core::{ConfigError, ContenderInfo, Deadline, Error, FencingToken, ManagerExt, Phase};
 use tokio::sync::watch;
 use tracing::warn;
 

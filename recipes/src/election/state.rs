@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use futures::future::OptionFuture;
-use lockkeeper_core::{ConnectionManager, Error, FencingToken, Hold, LossReason, NodeMonitor};
+use lockkeeper_core::{ConnectionManager, Error, FencingToken, Hold, HoldExt, LossReason, NodeMonitor};
 use tokio::sync::watch;
 
 use super::Election;

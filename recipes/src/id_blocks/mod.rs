@@ -14,7 +14,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Phase, RegisterInfo, ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, IntoPath, ManagerExt, Phase, RegisterInfo, ZnodePath,
 };
 use parking_lot::Mutex;
 use tokio::sync::Notify;

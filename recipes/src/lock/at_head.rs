@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Phase, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, HoldExt, LockQueue, Phase, ZnodePath};
 
 /// A request of a recipe that the head of its queue decides.
 pub(crate) trait AtHead: Sync {

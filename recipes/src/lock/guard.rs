@@ -42,16 +42,19 @@ use lockkeeper_core::{BootInstant, Error, FencingToken, Hold, Lost, ReleaseError
 /// }
 /// ```
 ///
-/// A guard has only the methods that a holder needs. Those for authors of recipes need [`hold`](Self::hold):
+/// A guard and its [hold](Self::hold) have only the methods that a holder needs. Those for authors of recipes
+/// need a trait of `lockkeeper-core`:
 ///
-/// ```compile_fail,E0599
+/// ```compile_fail,E0624
 /// # fn example(guard: lockkeeper::MutexGuard) {
-/// guard.count_as_dropped();
+/// guard.hold().count_as_dropped();
 /// # }
 /// ```
 ///
 /// ```
 /// # fn example(guard: lockkeeper::MutexGuard) {
+/// use lockkeeper_core::HoldExt;
+///
 /// guard.hold().count_as_dropped();
 /// # }
 /// ```
@@ -188,7 +191,8 @@ impl<H: SingleHold> Guard<H> {
         self.hold().path()
     }
 
-    /// The hold of the lock, with all its methods, for authors of recipes and tools.
+    /// The hold of the lock, for code that works with the holds of several guards, and for authors of
+    /// recipes.
     pub fn hold(&self) -> &Hold {
         self.holds.first()
     }

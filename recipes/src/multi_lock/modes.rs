@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lockkeeper_core::{ConfigError, ConnectionManager, ZnodePath};
+use lockkeeper_core::{ConfigError, ConnectionManager, ManagerExt, ZnodePath};
 use parking_lot::Mutex;
 
 use super::Mode;

@@ -1,6 +1,6 @@
 //! The acquire of a lock by an owner that may hold it already.
 
-use lockkeeper_core::{Deadline, Error, Hold, Label, LockQueue, Phase, Ticket, ZnodePath};
+use lockkeeper_core::{Deadline, Error, Hold, HoldExt, Label, LockQueue, Phase, Ticket, ZnodePath};
 
 use super::Owner;
 use super::owner_slot::{HoldShare, NextStep, OwnerHolds, OwnerReservation};

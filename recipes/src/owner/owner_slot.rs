@@ -4,7 +4,8 @@ use std::sync::{Arc, Weak};
 
 use dashmap::DashMap;
 use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, Hold, LockQueue, Phase, ReleaseError, WholePath, ZnodePath, count_of,
+    ConnectionManager, Deadline, Error, Hold, LockQueue, ManagerExt, Phase, ReleaseError, WholePath,
+    ZnodePath, count_of,
 };
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};

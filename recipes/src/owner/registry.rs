@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dashmap::DashMap;
 use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, Hold, Identity, NodeName, ZnodePath, count_owner_deadlock,
+    ConnectionManager, Deadline, Error, Hold, Identity, ManagerExt, NodeName, ZnodePath, count_owner_deadlock,
 };
 use parking_lot::Mutex;
 use tracing::warn;

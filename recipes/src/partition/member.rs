@@ -1,7 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, Deadline, Error, Phase, PresenceState, PresenceWatch};
+use lockkeeper_core::{ConfigError, Deadline, Error, ManagerExt, Phase, PresenceState, PresenceWatch};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::item::AssignedItem;

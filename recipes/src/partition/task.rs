@@ -7,7 +7,7 @@ use futures::future::{AbortHandle, Abortable, BoxFuture};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use lockkeeper_core::{
-    Error, Hold, LockQueue, NodeMonitor, PresenceState, PresenceWatch, Snapshot, ViewState, count_of,
+    Error, Hold, HoldExt, LockQueue, NodeMonitor, PresenceState, PresenceWatch, Snapshot, ViewState, count_of,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};

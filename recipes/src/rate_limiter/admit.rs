@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use lockkeeper_core::{
-    ConnectionManager, Deadline, Error, ExchangeError, Hold, LockQueue, Operation, Phase, ReadResult,
-    Refusal, ZnodePath,
+    ConnectionManager, Deadline, Error, ExchangeError, Hold, HoldExt, LockQueue, Operation, Phase,
+    ReadResult, Refusal, ZnodePath,
 };
 
 use tracing::debug;

@@ -1,6 +1,6 @@
 //! Deletes the starts that count no more.
 
-use lockkeeper_core::{Deadline, Error, Phase, TxnError, count_of};
+use lockkeeper_core::{Deadline, Error, HoldExt, Phase, TxnError, count_of};
 
 use super::RateLimiter;
 use super::decide::Start;

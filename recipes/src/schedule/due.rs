@@ -1,6 +1,8 @@
 //! The head of the queue: it reads the records, waits until a slot is due, and returns it.
 
-use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Once, ReadResult, ZnodePath};
+use lockkeeper_core::{
+    ConnectionManager, Deadline, Error, Hold, HoldExt, LockQueue, Once, ReadResult, ZnodePath,
+};
 use tracing::debug;
 
 use super::decide::{SlotDecision, sleep_for};

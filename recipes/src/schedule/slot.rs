@@ -1,6 +1,8 @@
 use std::time::SystemTime;
 
-use lockkeeper_core::{ConnectionManager, Error, Hold, Once, Operation, ReleaseError, Txn, ZnodePath};
+use lockkeeper_core::{
+    ConnectionManager, Error, Hold, HoldExt, Once, Operation, ReleaseError, Txn, ZnodePath,
+};
 use tracing::info;
 
 use super::error::ScheduleError;

@@ -1,8 +1,8 @@
 //! The head of the queue: it reads the leases, waits until enough permits are free, and takes them.
 
 use lockkeeper_core::{
-    Changes, ConnectionManager, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, LockQueue,
-    NodeName, Operation, Phase, ReadResult, Refusal, ZnodePath, count_of,
+    Changes, ConnectionManager, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, HoldExt,
+    LockQueue, NodeName, Operation, Phase, ReadResult, Refusal, ZnodePath, count_of,
 };
 
 use tracing::debug;

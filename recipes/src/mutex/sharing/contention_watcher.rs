@@ -1,6 +1,6 @@
 use std::sync::{Arc, Weak};
 
-use lockkeeper_core::{Hold, NodeMonitor};
+use lockkeeper_core::{Hold, HoldExt, ManagerExt, NodeMonitor};
 use tokio::sync::{Notify, oneshot};
 
 use super::NodeSharing;

@@ -1,7 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use lockkeeper_core::Hold;
+use lockkeeper_core::{Hold, HoldExt};
 
 use super::acquire_slot::AcquireSlot;
 use super::contention_watcher::NodeTenure;

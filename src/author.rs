@@ -1,0 +1,140 @@
+//! Tools of holds and managers that only authors of recipes need.
+//!
+//! They are methods of two traits, which `lockkeeper` does not re-export: a program that uses recipes does
+//! not meet them on the types that it has in common with their authors.
+
+use std::any::Any;
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::hold::{Hold, NodeMonitor};
+use crate::manager::ConnectionManager;
+use crate::time::deadline::Deadline;
+use crate::znode::name::Label;
+
+/// Methods of a [`Hold`] for authors of recipes.
+pub trait HoldExt: Sized {
+    /// Makes metrics and spans count this hold as dropped, also if it is [detached](Hold::detach), which
+    /// counts as released otherwise.
+    fn count_as_dropped(&self);
+
+    /// From now on a loss of this hold is logged at debug only, and not counted in
+    /// `lockkeeper_lost_total`, until [`report_loss`](Self::report_loss).
+    ///
+    /// While a hold is a step of an acquire, such as the turn to take permits, it protects no work, and the
+    /// acquire queues again after its loss. So nobody has to look.
+    fn defer_loss_report(&self);
+
+    /// Ends [`defer_loss_report`](Self::defer_loss_report): the hold is the caller's now. A loss in between
+    /// is reported at once.
+    fn report_loss(&self);
+
+    /// A monitor of the hold's node, for a task that does not hold it.
+    #[must_use]
+    fn monitor(&self) -> NodeMonitor;
+
+    /// The [payload](crate::Exchange::with_payload) of the previous hold, if that hold was of this process
+    /// and no foreign contender held in between.
+    #[must_use]
+    fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>>;
+
+    /// The servers' time, in milliseconds since 1970: later than all times that the servers have reported
+    /// before, if their clocks are never set back. For that the data of the hold's node, the first one if
+    /// there are several, is written once more, unchanged.
+    ///
+    /// Every waiter that watches this node lists the directory once more. A
+    /// [revoke request](Hold::revoke_requested) that was not received yet is overwritten.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`], [`Error::Timeout`], [`Error::Refused`] and [`Error::Closed`].
+    ///
+    /// # Session loss
+    ///
+    /// The hold is lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the node keeps its data in any case.
+    fn server_time(&self, deadline: Deadline) -> impl Future<Output = Result<i64, Error>> + Send;
+
+    /// Adds a reader's hold to this writer's, by a node *with this hold's own sequence number*: all waiters
+    /// behind this hold wait behind both. The new hold has this hold's fencing token. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when this hold is lost; [`Error::Refused`] when the server refuses the node;
+    /// [`Error::Config`] when this is not a writer's hold, or the label not a reader's;
+    /// [`Error::SequenceExhausted`] near the end of the sequence numbers; [`Error::Unknown`] as for a
+    /// [commit of an exchange](crate::Exchange::commit).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: no node is left behind, and this hold stays.
+    fn add_reader(
+        &self,
+        label: Label,
+        data: impl Into<Vec<u8>> + Send,
+    ) -> impl Future<Output = Result<Self, Error>> + Send;
+}
+
+/// Methods of a [`ConnectionManager`] for authors of recipes.
+pub trait ManagerExt {
+    /// A table that recipes of this manager share. The first use creates it.
+    ///
+    /// State that must exist once per connection, such as the holds of each owner, belongs here and not in a
+    /// static.
+    #[must_use]
+    fn shared_table<T: Default + Send + Sync + 'static>(&self) -> Arc<T>;
+
+    /// Runs a task on the manager's machine. Returns `false` without a tokio runtime.
+    ///
+    /// The end of the manager does not end the task, and a handle in the task keeps the manager alive.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool;
+}
+
+// A method of the type itself comes before one of a trait, so these call the type's own.
+impl HoldExt for Hold {
+    fn count_as_dropped(&self) {
+        self.count_as_dropped();
+    }
+
+    fn defer_loss_report(&self) {
+        self.defer_loss_report();
+    }
+
+    fn report_loss(&self) {
+        self.report_loss();
+    }
+
+    fn monitor(&self) -> NodeMonitor {
+        self.monitor()
+    }
+
+    fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.payload()
+    }
+
+    fn server_time(&self, deadline: Deadline) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.server_time(deadline)
+    }
+
+    fn add_reader(
+        &self,
+        label: Label,
+        data: impl Into<Vec<u8>> + Send,
+    ) -> impl Future<Output = Result<Self, Error>> + Send {
+        self.add_reader(label, data.into())
+    }
+}
+
+impl ManagerExt for ConnectionManager {
+    fn shared_table<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        self.shared_table()
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
+        self.spawn(task)
+    }
+}
