@@ -66,7 +66,7 @@ pub use self::hold::{Changes, DetachedNode, Hold, NodeMonitor, Read, ReadResult}
 pub use self::inspect::{AgeClock, ContenderInfo, Identity, NodeInfo, Role};
 pub use self::manager::{
     ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents, State,
-    Transition, Transitions,
+    Transition, Transitions, WeakConnectionManager,
 };
 pub use self::presence::{OnDeletion, Presence, PresenceError, PresenceState, PresenceWatch};
 pub use self::queue::{AcquireSpan, Exchange, ExchangeError, Exchanged, LockQueue, MultiQueue, Rule, Ticket};

@@ -209,8 +209,19 @@ impl Znodes {
     /// [`Error::Refused`] with [`Refusal::NotEmpty`]; otherwise as [`read`](Self::read). After
     /// [`Error::Unknown`] the node may be deleted.
     pub async fn delete(&self, path: impl IntoPath) -> Result<bool, Error> {
+        self.delete_at(path, Version::Any).await
+    }
+
+    /// Deletes a node, if it has this version. Returns `false` if it did not exist.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] with [`Refusal::BadVersion`] if it has another version. Otherwise as
+    /// [`delete`](Self::delete).
+    pub async fn delete_at(&self, path: impl IntoPath, version: impl Into<Version>) -> Result<bool, Error> {
         let (session, full, deadline) = self.begin(path).await?;
-        let mut reply = session.write(|wire| wire.delete(full.as_str(), None));
+        let version = version.into().on_wire();
+        let mut reply = session.write(|wire| wire.delete(full.as_str(), version));
         match session.await_reply(&mut reply, deadline).await {
             Ok(()) => Ok(true),
             Err(WireError::Refused(Refusal::NoNode)) => Ok(false),

@@ -9,7 +9,9 @@ use super::node::NodeGuard;
 use super::node::NodeRegistration;
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
-use crate::session::{Origin, OwnedNode, Session, TxnInFlight, janitor, lost_create, make_queue_directory};
+use crate::session::{
+    Origin, OwnedNode, ParentLifetime, Session, TxnInFlight, janitor, lost_create, make_queue_directory,
+};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
@@ -324,7 +326,7 @@ impl NodeTransaction {
         tokio::select! {
             biased;
             lost = self.own.lost() => Err(lost.into()),
-            made = make_queue_directory(&self.session, &new_nodes.directory, deadline) => {
+            made = make_queue_directory(&self.session, &new_nodes.directory, ParentLifetime::WhileUsed, deadline) => {
                 made.map_err(|stop| self.own.error_of(stop))
             }
         }

@@ -15,6 +15,7 @@ mod state;
 mod task;
 mod time_limits;
 mod view_session;
+mod weak;
 
 pub use self::builder::ConnectionManagerBuilder;
 pub use self::connection_manager::ConnectionManager;
@@ -23,3 +24,4 @@ pub(crate) use self::holds::HoldRegistration;
 pub use self::holds::{HoldEvent, HoldEvents};
 pub use self::pool::ConnectionPool;
 pub use self::state::{State, Transition, Transitions};
+pub use self::weak::WeakConnectionManager;

@@ -49,7 +49,13 @@ impl Ticket {
                         );
                     }
                     directories_made += 1;
-                    Box::pin(make_queue_directory(&session, &directory, deadline)).await?;
+                    Box::pin(make_queue_directory(
+                        &session,
+                        &directory,
+                        self.queue.directory_lifetime(),
+                        deadline,
+                    ))
+                    .await?;
                     continue;
                 }
                 Err(error) => {

@@ -9,7 +9,7 @@ use crate::hold::{self, Read};
 use crate::local::QueueEntry;
 use crate::local::decide::ContenderKind;
 use crate::manager::{ConnectionManager, HoldEvents};
-use crate::session::OwnedNode;
+use crate::session::{OwnedNode, ParentLifetime};
 use crate::telemetry::timers::WaitTimer;
 use crate::znode::name::{Label, NodeName};
 use crate::znode::path::{IntoPath, ZnodePath};
@@ -99,6 +99,8 @@ struct QueueConfig {
     reads: Arc<[Read]>,
     /// Own nodes that never block the contender.
     ignoring: Vec<Arc<str>>,
+    /// How long the directory exists without contenders.
+    lifetime: ParentLifetime,
     /// Is called with each new position of a contender that waits.
     on_position: Option<PositionReport>,
 }
@@ -138,8 +140,16 @@ impl LockQueue {
         rule.check_labels().map_err(ConfigError::Label)?;
         let full_directory = manager.full_path(&directory)?;
         let metric_name = label.kind().metric_name();
-        let (reads, ignoring) = (Arc::default(), Vec::new());
-        let config = QueueConfig { directory, label, rule, metric_name, reads, ignoring, on_position: None };
+        let config = QueueConfig {
+            directory,
+            label,
+            rule,
+            metric_name,
+            reads: Arc::default(),
+            ignoring: Vec::new(),
+            lifetime: ParentLifetime::WhileUsed,
+            on_position: None,
+        };
         Ok(Self {
             manager: manager.clone(),
             full_directory,
@@ -160,6 +170,17 @@ impl LockQueue {
         let reads = reads.iter().map(full).collect::<Result<Vec<Read>, Error>>()?;
         Arc::make_mut(&mut self.config).reads = reads.into();
         Ok(self)
+    }
+
+    /// Makes the directory a persistent node, which stays when the queue is empty: for a recipe that keeps its
+    /// state in the data of the directory. The recipe deletes it. Default: a container node, which the server
+    /// deletes.
+    ///
+    /// A directory that exists already stays as it is.
+    #[must_use]
+    pub fn with_persistent_directory(mut self) -> Self {
+        Arc::make_mut(&mut self.config).lifetime = ParentLifetime::AloneForEver;
+        self
     }
 
     /// Sets the data of the contender's node, for people to read. Default: the manager's node data.
@@ -251,6 +272,10 @@ impl LockQueue {
 
     fn key(&self) -> String {
         hold::key(self.full_directory.as_str(), self.config.label.kind())
+    }
+
+    pub(crate) fn directory_lifetime(&self) -> ParentLifetime {
+        self.config.lifetime
     }
 
     pub(crate) fn reads(&self) -> &Arc<[Read]> {

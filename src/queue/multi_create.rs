@@ -218,7 +218,8 @@ impl MultiQueue {
     ) -> Result<(), StepError> {
         for (number, queue) in self.queues.iter().enumerate() {
             if !existing.get(number).is_some_and(Option::is_some) {
-                make_queue_directory(session, queue.full_directory(), deadline).await?;
+                make_queue_directory(session, queue.full_directory(), queue.directory_lifetime(), deadline)
+                    .await?;
             }
         }
         Ok(())

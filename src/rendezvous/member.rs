@@ -9,7 +9,7 @@ use super::place::Rendezvous;
 use crate::error::{Error, Operation, Outcome, Phase, Refusal};
 use crate::hold::{NodeGuard, NodeRegistration};
 use crate::queue::{LostCreates, StepError};
-use crate::session::{Origin, Session, janitor, make_queue_directory};
+use crate::session::{Origin, ParentLifetime, Session, janitor, make_queue_directory};
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, Stat, WireError};
 use crate::znode::name::{CreateId, Label};
@@ -127,7 +127,7 @@ impl Rendezvous {
         creates.in_doubt += u32::from(error.outcome() == Outcome::Unknown);
         match &error {
             WireError::Refused(Refusal::NoNode) => {
-                make_queue_directory(&session, &self.full, deadline).await?;
+                make_queue_directory(&session, &self.full, ParentLifetime::WhileUsed, deadline).await?;
             }
             WireError::Broken(_) => {
                 debug!(path, %error, "a create without an answer; creating the member's node again");

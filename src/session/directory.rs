@@ -13,8 +13,10 @@ use crate::znode::path::ZnodePath;
 pub(crate) enum ParentLifetime {
     /// The server removes it when it has been empty for a while, if the server can.
     WhileUsed,
-    /// It is never removed.
+    /// It is never removed, and neither are the parents that are made for it.
     ForEver,
+    /// It is never removed. The parents that are made for it are as with `WhileUsed`.
+    AloneForEver,
 }
 
 /// Creates a directory and its missing parents.
@@ -41,7 +43,12 @@ pub(crate) async fn make_directory(
         }
     }
     while let Some(path) = missing.pop() {
-        let as_container = lifetime == ParentLifetime::WhileUsed && session.has_containers();
+        let is_removed = match lifetime {
+            ParentLifetime::WhileUsed => true,
+            ParentLifetime::ForEver => false,
+            ParentLifetime::AloneForEver => path != *directory,
+        };
+        let as_container = is_removed && session.has_containers();
         let mode = if as_container { CreateMode::Container } else { CreateMode::Persistent };
         let create = || session.create(path.as_str(), &[], mode);
         let mut reply = if as_container {
@@ -73,10 +80,11 @@ pub(crate) async fn make_directory(
 pub(crate) async fn make_queue_directory(
     session: &Session,
     directory: &ZnodePath,
+    lifetime: ParentLifetime,
     deadline: Deadline,
 ) -> Result<(), Stop> {
     loop {
-        match make_directory(session, directory, ParentLifetime::WhileUsed, deadline).await {
+        match make_directory(session, directory, lifetime, deadline).await {
             Ok(()) => return Ok(()),
             Err(error) => {
                 session.retry_after(&error, Operation::Create, directory.as_str(), deadline).await?;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::manager::ConnectionManager;
 use crate::session::OwnedNode;
-use crate::wire::{CreateMode, WriteOp, WriteResult};
+use crate::wire::{CreateMode, Stat, WriteOp, WriteResult};
 use crate::znode::path::{IntoPath, PathError, ZnodePath};
 use crate::znode::version::Version;
 
@@ -58,6 +58,8 @@ pub enum TxnResult {
     Written {
         /// The new version.
         version: i32,
+        /// The node's stat. Its `mtime` is the time of the transaction, by the clock of the servers' leader.
+        stat: Stat,
     },
 }
 
@@ -122,7 +124,7 @@ impl TxnResult {
         Ok(match result {
             WriteResult::Done => Self::Done,
             WriteResult::Created(created) => Self::Created(manager.below_chroot(&created.path).parse()?),
-            WriteResult::Written(stat) => Self::Written { version: stat.version },
+            WriteResult::Written(stat) => Self::Written { version: stat.version, stat },
         })
     }
 }

@@ -127,7 +127,8 @@ async fn hold(guard: &MutexGuard, token: u64, register: &ZnodePath) -> Result<()
         if step == 4 {
             let written =
                 guard.txn().set(register.clone(), token.to_string().into_bytes(), -1).commit().await;
-            if let Ok(Some(TxnResult::Written { version })) = written.map(|results| results.first().cloned())
+            if let Ok(Some(TxnResult::Written { version, .. })) =
+                written.map(|results| results.first().cloned())
             {
                 say(&format!("written {token} {version}"))?;
             }

@@ -155,7 +155,7 @@ async fn a_commit_dropped_at_any_await_is_applied_at_most_once_and_keeps_the_hol
         let is_done = matches!(dropped_after(polls, write()).await, After::Done(_));
         // Answers arrive in order: after this answer no request of the commit is in flight.
         let results = write().await.unwrap();
-        let Some(TxnResult::Written { version: after }) = results.first() else { panic!("{results:?}") };
+        let Some(TxnResult::Written { version: after, .. }) = results.first() else { panic!("{results:?}") };
         assert!((before + 1..=before + 2).contains(after), "{before} became {after}");
         assert!(guard.is_valid());
         if is_done {

@@ -160,7 +160,7 @@ impl Errand {
         let commit = hold.txn().set(register_of(soak_lock), data, Version::Any).commit();
         let outcome = match tokio::time::timeout(self.common.session, commit).await {
             Ok(Ok(results)) => match results.first() {
-                Some(TxnResult::Written { version }) => Ok(*version),
+                Some(TxnResult::Written { version, .. }) => Ok(*version),
                 other => Err(format!("{other:?}")),
             },
             Ok(Err(error)) => Err(error.to_string()),
