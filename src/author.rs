@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::hold::{Hold, NodeMonitor};
-use crate::manager::ConnectionManager;
+use crate::manager::{ConnectionManager, WeakConnectionManager};
 use crate::time::deadline::Deadline;
 use crate::znode::name::Label;
 
@@ -92,6 +92,18 @@ pub trait ManagerExt {
     ///
     /// The end of the manager does not end the task, and a handle in the task keeps the manager alive.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool;
+
+    /// A handle that does not keep the manager alive, for a task that runs while no call waits for it.
+    #[must_use]
+    fn downgrade(&self) -> WeakConnectionManager;
+
+    /// The earliest present time of the servers, in milliseconds since 1970, by the answer to the last write
+    /// of the present session and the steady clock of this machine. `None` before the first write.
+    ///
+    /// An estimate, for how long to wait. Another leader may have another clock. What must be exact rests on
+    /// the time of a write: see [`HoldExt::server_time`].
+    #[must_use]
+    fn estimated_server_time(&self) -> Option<i64>;
 }
 
 // A method of the type itself comes before one of a trait, so these call the type's own.
@@ -136,5 +148,13 @@ impl ManagerExt for ConnectionManager {
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         self.spawn(task)
+    }
+
+    fn downgrade(&self) -> WeakConnectionManager {
+        self.downgrade()
+    }
+
+    fn estimated_server_time(&self) -> Option<i64> {
+        self.present_session()?.server_time()
     }
 }

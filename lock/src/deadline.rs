@@ -73,6 +73,12 @@ impl Deadline {
         }
     }
 
+    /// The time until the deadline: zero once it has passed, `None` without one.
+    #[must_use]
+    pub fn left(self) -> Option<Duration> {
+        Some(self.at()?.saturating_duration_since(Instant::now()))
+    }
+
     /// Whether it has passed.
     #[must_use]
     pub fn has_passed(self) -> bool {

@@ -15,6 +15,8 @@ pub use crate::double_barrier::DoubleBarrierInspection;
 #[doc(inline)]
 pub use crate::group::{GroupInspection, MemberInspection};
 #[doc(inline)]
+pub use crate::inspection::WindowInfo;
+#[doc(inline)]
 pub use crate::partition::{PartitionInspection, PartitionItem};
 #[doc(inline)]
 pub use crate::schedule::ScheduleInspection;

@@ -2,44 +2,42 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio_util::sync::DropGuard;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::connection_manager::ConnectionManager;
 use super::shared::{Handle, ManagerInner};
 
-/// A handle to a [`ConnectionManager`] that does not keep it alive: see [`ConnectionManager::downgrade`].
+/// A handle to a [`ConnectionManager`] that does not keep it alive: see
+/// [`ManagerExt::downgrade`](crate::ManagerExt::downgrade).
 #[derive(Clone)]
 pub struct WeakConnectionManager {
     shared: Weak<ManagerInner>,
     last_clone: Weak<DropGuard>,
+    closing: CancellationToken,
     operation_timeout: Duration,
 }
 
 impl ConnectionManager {
-    /// A handle that does not keep the manager alive.
-    ///
-    /// For recipe authors: for a task that runs while no call waits for it.
-    #[must_use]
-    pub fn downgrade(&self) -> WeakConnectionManager {
+    pub(crate) fn downgrade(&self) -> WeakConnectionManager {
         WeakConnectionManager {
             shared: Arc::downgrade(&self.0.shared),
             last_clone: Arc::downgrade(&self.0.last_clone),
+            closing: self.0.shared.closing.clone(),
             operation_timeout: self.0.operation_timeout,
         }
-    }
-
-    /// The earliest present time of the servers, in milliseconds since 1970, by the answer to the last write
-    /// of the present session and the steady clock of this machine. `None` before the first write.
-    ///
-    /// For recipe authors: an estimate, for how long to wait. Another leader may have another clock. What
-    /// must be exact rests on the time of a write: see [`Hold::server_time`](crate::Hold::server_time).
-    #[must_use]
-    pub fn estimated_server_time(&self) -> Option<i64> {
-        self.present_session()?.server_time()
     }
 }
 
 impl WeakConnectionManager {
+    /// Resolves when the manager is shut down, or its last handle is dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a later call resolves as well.
+    pub async fn ended(&self) {
+        self.closing.cancelled().await;
+    }
+
     /// The manager, if another handle keeps it alive.
     #[must_use]
     pub fn upgrade(&self) -> Option<ConnectionManager> {

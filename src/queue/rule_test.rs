@@ -17,7 +17,7 @@ fn a_rule_admits_whom_it_blocks_and_whom_it_shares_with() {
         (Rule::READER, &[Kind::READ, Kind::WRITE]),
         (Rule::WRITER, &[Kind::READ, Kind::WRITE]),
     ] {
-        for kind in [Kind::LOCK, Kind::LEASE, Kind::READ, Kind::WRITE, Kind::LATCH] {
+        for kind in [Kind::LOCK, Kind::LEASE, Kind::READ, Kind::WRITE, Kind::LATCH, Kind::LIMIT] {
             assert_eq!(rule.admits(kind), admitted.contains(&kind), "{rule:?} {kind:?}");
         }
     }

@@ -44,6 +44,8 @@ impl Label {
     pub const WRITE: Self = Self("__WRIT__");
     /// A candidate of an election.
     pub const LATCH: Self = Self("latch-");
+    /// A process that wants starts of a rate limiter.
+    pub const LIMIT: Self = Self("limit-");
 
     /// A label of your own.
     ///
@@ -55,7 +57,7 @@ impl Label {
     ///
     /// [`LabelError`] if the text is empty or too long, has other characters than ASCII letters, digits, `-`,
     /// `_` and `.`, ends in a digit, or is ambiguous with a label that this library knows (`lock-`, `lease-`,
-    /// `latch-`, `__READ__`, `__WRIT__`, kazoo's `__lock__` and `__rlock__`).
+    /// `latch-`, `limit-`, `__READ__`, `__WRIT__`, kazoo's `__lock__` and `__rlock__`).
     pub const fn new(text: &'static str) -> Result<Self, LabelError> {
         let bytes = text.as_bytes();
         if bytes.len() > LABEL_BYTES_MAX {
@@ -181,6 +183,8 @@ impl Kind {
     pub const WRITE: Self = Label::WRITE.kind();
     /// A candidate of an election, of Curator's `LeaderLatch`: `latch-`.
     pub const LATCH: Self = Label::LATCH.kind();
+    /// A process that wants starts of a rate limiter: `limit-`.
+    pub const LIMIT: Self = Label::LIMIT.kind();
     /// A sequential node with none of the labels that were searched for.
     pub const OTHER: Self = Self(Label(""));
 
@@ -196,6 +200,7 @@ impl Kind {
             Self::READ => "read",
             Self::WRITE => "write",
             Self::LATCH => "election",
+            Self::LIMIT => "rate_limiter",
             Self::OTHER => "other",
             Self(label) => label.0.trim_matches(['-', '_', '.']),
         }
@@ -209,13 +214,14 @@ impl Debug for Kind {
 }
 
 /// The labels that are known in every directory. Longer ones first, where one ends with another.
-const KNOWN_LABELS: [(&str, Kind); 7] = [
+const KNOWN_LABELS: [(&str, Kind); 8] = [
     ("__rlock__", Kind::READ),
     ("__lock__", Kind::LOCK),
     ("__READ__", Kind::READ),
     ("__WRIT__", Kind::WRITE),
     ("latch-", Kind::LATCH),
     ("lease-", Kind::LEASE),
+    ("limit-", Kind::LIMIT),
     ("lock-", Kind::LOCK),
 ];
 

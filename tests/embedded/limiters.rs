@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use lockkeeper::error::RateLimiterError;
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ConnectionManager, KeyedRateLimiter, RateLimiter, TryAdmit};
+use lockkeeper_testserver::fault::Subject;
+use lockkeeper_testserver::tree::Node;
 use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
 use crate::limit::within;
@@ -55,7 +59,9 @@ async fn a_try_behind_a_waiter_names_a_time_and_uses_nothing_up() {
     within("a waiter", server.wait_until(|machine| machine.tree().ephemeral_count() == 1)).await.unwrap();
     let other = connect(&server).await;
     let behind = RateLimiter::new(&other, "/calls", 1, WINDOW).unwrap().grace(GRACE);
-    assert_eq!(behind.try_admit().await.unwrap().retry_after(), Some(WINDOW + GRACE));
+    let retry_after = behind.try_admit().await.unwrap().retry_after().unwrap();
+    assert!(retry_after <= WINDOW + GRACE + Duration::from_millis(1), "{retry_after:?}");
+    assert!(retry_after > WINDOW, "{retry_after:?}");
     waiting.abort();
 }
 
@@ -81,26 +87,112 @@ async fn keys_do_not_wait_for_each_other_and_what_they_leave_is_swept() {
     assert_eq!(calls.sweep().await.unwrap(), 0);
     server.advance_clock(WINDOW + GRACE * 2);
     let _again = calls.of("anna").unwrap().admit_fresh().await.unwrap();
-    // The admission has deleted the start of its own key.
     assert_eq!(calls.sweep().await.unwrap(), 2);
     assert_eq!(calls.sweep().await.unwrap(), 0);
     assert!(calls.of("anna").unwrap().try_admit().await.unwrap().retry_after().is_some());
     assert!(calls.of("bert/2").unwrap().try_admit().await.unwrap().admitted().is_some());
 }
 
-/// The starts of a read over one connection decide about no transaction over another one: a server that is
-/// behind may have shown too few of them.
 #[tokio::test]
-async fn a_start_that_is_found_over_another_connection_than_the_read_before_it_admits_nobody() {
+async fn tries_at_the_same_time_are_all_admitted_while_there_is_room() {
     let (server, manager) = connected().await;
-    let limiter = RateLimiter::new(&manager, "/calls", 2, WINDOW).unwrap().grace(GRACE);
-    assert!(limiter.try_admit().await.unwrap().admitted().is_some());
-    let start = When::op(Op::Multi).path("/calls/starts/*");
-    let start = server.fault(start, Fault::HoldReply);
-    let admitting = tokio::spawn(async move { limiter.try_admit().await.unwrap() });
-    within("the start", start.hit()).await.unwrap();
-    server.drop_connections();
-    // The start counts, so there is no room for the next try.
-    let tried = within("an answer", admitting).await.unwrap().unwrap();
-    assert!(tried.retry_after().is_some(), "admitted by a read that may be old");
+    let limiters: Vec<RateLimiter> =
+        (0..20).map(|_| RateLimiter::new(&manager, "/calls", 15, WINDOW).unwrap()).collect();
+    let transcript = server.transcript();
+    let tries = join_all(limiters.iter().map(RateLimiter::try_admit)).await;
+    let admitted = tries.into_iter().filter(|tried| tried.as_ref().unwrap().retry_after().is_none()).count();
+    assert_eq!(admitted, 15);
+    // A read, and the write of all starts.
+    let passed = transcript.passed();
+    let of = |op| passed.iter().filter(|passed| passed.subject == Subject::Request(op)).count();
+    assert!(of(Op::Create2) <= 2 && of(Op::Multi) <= 3, "{passed:?}");
+}
+
+#[tokio::test]
+async fn a_call_ends_as_soon_as_its_time_does_not_suffice() {
+    let (_server, manager) = connected().await;
+    let limiter = RateLimiter::new(&manager, "/calls", 1, WINDOW).unwrap().grace(GRACE);
+    let _first = limiter.admit().await.unwrap();
+    let refused = within("an error", limiter.admit_timeout(WINDOW / 2)).await.unwrap().unwrap_err();
+    let Some(RateLimiterError::NoRoom { retry_after, asked: 1, .. }) = refused.recipe() else {
+        panic!("{refused}")
+    };
+    assert!(*retry_after > WINDOW / 2 && *retry_after <= WINDOW + GRACE, "{refused}");
+    assert!(refused.is_timeout() && refused.is_transient());
+}
+
+#[tokio::test]
+async fn starts_that_were_taken_ahead_are_admitted_without_a_request() {
+    let (server, manager) = connected().await;
+    let limiter = RateLimiter::new(&manager, "/calls", 100, WINDOW).unwrap().grace(GRACE).ahead(10);
+    let _first = limiter.admit().await.unwrap();
+    let is_taken = |data: &[u8]| data.starts_with(b"100 starts in 600000 ms\n10 grace");
+    let ahead = server.wait_until(|machine| {
+        let taken = |node: &Node| node.data.as_deref().is_some_and(is_taken) && node.children.is_empty();
+        machine.tree().node("/calls").is_some_and(taken)
+    });
+    within("starts ahead", ahead).await.unwrap();
+    let transcript = server.transcript();
+    for _ in 0..5 {
+        assert!(limiter.admit().await.unwrap().is_fresh());
+    }
+    let passed = transcript.passed();
+    assert!(passed.iter().all(|passed| passed.subject == Subject::Request(Op::Ping)), "{passed:?}");
+    let used = limiter.inspect().await.unwrap().window().unwrap().used();
+    assert!(used >= 11, "{used}");
+}
+
+#[tokio::test]
+async fn a_limiter_whose_starts_are_over_leaves_no_node() {
+    let (server, manager) = connected().await;
+    let window = Duration::from_millis(100);
+    let calls = KeyedRateLimiter::new(&manager, "/calls", 1, window).unwrap();
+    for key in ["anna", "bert"] {
+        let _used = calls.of(key).unwrap().admit().await.unwrap();
+    }
+    let gone = server
+        .wait_until(|machine| machine.tree().node("/calls").is_none_or(|node| node.children.is_empty()));
+    within("no node", gone).await.unwrap();
+}
+
+#[tokio::test]
+async fn nodes_that_are_no_window_are_refused() {
+    let (_server, manager) = connected().await;
+    let znodes = manager.znodes();
+    let refused = async |path: &str| {
+        RateLimiter::new(&manager, path, 1, WINDOW).unwrap().try_admit().await.unwrap_err()
+    };
+    for path in ["/earlier", "/earlier/starts", "/foreign"] {
+        znodes.create(path, "", CreateMode::Persistent).await.unwrap();
+    }
+    znodes.create("/earlier/starts/_c_a-start-", "", CreateMode::PersistentSequential).await.unwrap();
+    znodes.write("/foreign", "web-1", Version::Any).await.unwrap();
+    znodes.create("/lasting", "", CreateMode::Container).await.unwrap();
+    let error = refused("/earlier").await;
+    assert!(matches!(error.recipe(), Some(RateLimiterError::EarlierLayout { .. })), "{error}");
+    let error = refused("/foreign").await;
+    assert!(matches!(error.recipe(), Some(RateLimiterError::ForeignData { .. })), "{error}");
+    let error = refused("/lasting").await;
+    assert!(matches!(error.recipe(), Some(RateLimiterError::NotLasting { .. })), "{error}");
+}
+
+/// The write of the starts has no answer, because the connection breaks.
+#[tokio::test]
+async fn starts_whose_write_has_no_answer_are_used_once_and_admit_their_call() {
+    for is_applied in [true, false] {
+        let (server, manager) = connected().await;
+        let limiter = RateLimiter::new(&manager, "/calls", 2, WINDOW).unwrap().grace(GRACE);
+        assert!(limiter.try_admit().await.unwrap().admitted().is_some());
+        let fault = if is_applied { Fault::HoldReply } else { Fault::HoldRequest };
+        let start = server.fault(When::op(Op::Multi).path("/calls"), fault);
+        let admitting = tokio::spawn({
+            let limiter = limiter.clone();
+            async move { limiter.try_admit().await.unwrap() }
+        });
+        within("the start", start.hit()).await.unwrap();
+        server.drop_connections();
+        let tried = within("an answer", admitting).await.unwrap().unwrap();
+        assert!(tried.admitted().is_some(), "{is_applied}");
+        assert!(limiter.try_admit().await.unwrap().retry_after().is_some(), "{is_applied}");
+    }
 }

@@ -110,8 +110,7 @@ fn kinds(paths: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
 /// The nodes after [`everything_taken`].
 fn expected() -> BTreeMap<String, usize> {
     let nodes = "/guarded /mutex /one /one/locks /one/leases /reentrant /rw /semaphore /semaphore/locks \
-        /semaphore/leases /limits /limits/shared /shared /shared/locks /shared/leases /rate /rate/locks \
-        /rate/starts /all /all/a /all/b /once /once/a /once/b /register";
+        /semaphore/leases /limits /limits/shared /shared /shared/locks /shared/leases /rate /all /all/a /all/b /once /once/a /once/b /register";
     let mut expected: BTreeMap<String, usize> =
         nodes.split_whitespace().map(|path| (path.to_owned(), 1)).collect();
     expected.insert(String::new(), 1);
@@ -126,8 +125,7 @@ fn expected() -> BTreeMap<String, usize> {
         ("/semaphore/leases/lease-", 2),
         ("/shared/locks/lock-", 1),
         ("/shared/leases/lease-", 2),
-        ("/rate/locks/lock-", 1),
-        ("/rate/starts/start-", 1),
+        ("/rate/limit-", 1),
         ("/all/a/lock-", 1),
         ("/all/b/lock-", 1),
         ("/once/a/lock-", 1),

@@ -45,9 +45,7 @@ async fn a_shutdown_refuses_waiters_and_waits_for_holders() {
         }),
         tokio::spawn(async move { calls.admit().await.map(drop) }),
     ];
-    for (path, nodes) in
-        [("/ours", 2), ("/theirs", 2), ("/permits/locks", 1), ("/rw", 2), ("/calls/locks", 1)]
-    {
+    for (path, nodes) in [("/ours", 2), ("/theirs", 2), ("/permits/locks", 1), ("/rw", 2), ("/calls", 1)] {
         nodes_become(&ensemble, path, nodes).await;
     }
     let ending = tokio::spawn({

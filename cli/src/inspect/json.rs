@@ -154,6 +154,7 @@ fn kind(kind: Kind) -> Option<&'static str> {
         Kind::WRITE => Some("write"),
         Kind::LEASE => Some("lease"),
         Kind::LATCH => Some("latch"),
+        Kind::LIMIT => Some("limit"),
         _ => None,
     }
 }

@@ -1,8 +1,10 @@
 mod table;
+mod window_info;
 
 use lockkeeper_core::{ConnectionManager, ContenderInfo, Kind, Role, WholePath, ZnodePath, count_of};
 
 pub(crate) use self::table::age as age_text;
+pub use self::window_info::WindowInfo;
 
 /// What the holders of a semaphore are.
 pub(crate) const PERMITS: &str = "permits out";
@@ -60,6 +62,8 @@ pub struct Inspection {
     pub(crate) whole: WholePath,
     pub(crate) limit: Option<u32>,
     pub(crate) contenders: Vec<ContenderInfo>,
+    /// Of a rate limiter.
+    pub(crate) window: Option<WindowInfo>,
 }
 
 /// What the headline says of a recipe.
@@ -78,7 +82,7 @@ impl Inspection {
         limit: Option<u32>,
         contenders: Vec<ContenderInfo>,
     ) -> Self {
-        Self { recipe, path: path.clone(), whole: manager.whole_path(path), limit, contenders }
+        Self { recipe, path: path.clone(), whole: manager.whole_path(path), limit, contenders, window: None }
     }
 
     /// The name of the recipe: `mutex`, `read/write lock`, `semaphore`, `rate limiter` or `election`.
@@ -114,7 +118,18 @@ impl Inspection {
     /// The number of free permits or starts, without regard to waiters.
     #[must_use]
     pub fn free(&self) -> Option<u32> {
-        Some(self.limit?.saturating_sub(count_of(self.holders().count())))
+        Some(self.limit?.saturating_sub(self.used()))
+    }
+
+    /// The number of permits out, or of starts that count.
+    pub(crate) fn used(&self) -> u32 {
+        self.window.map_or_else(|| count_of(self.holders().count()), |window| window.used)
+    }
+
+    /// The window of a rate limiter. `None` for other recipes.
+    #[must_use]
+    pub fn window(&self) -> Option<WindowInfo> {
+        self.window
     }
 
     /// Every node: first the holders, then the waiters, both in the order of the queue, then foreign nodes.
@@ -123,7 +138,7 @@ impl Inspection {
         &self.contenders
     }
 
-    /// The holders: one for each permit of a semaphore, and for each start of a rate limiter that counts.
+    /// The holders: one for each permit of a semaphore. None for a rate limiter: see [`window`](Self::window).
     pub fn holders(&self) -> impl Iterator<Item = &ContenderInfo> {
         self.contenders.iter().filter(|of| matches!(of.role(), Role::Holder | Role::Recipe(_)))
     }

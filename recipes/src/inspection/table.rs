@@ -62,7 +62,14 @@ impl Inspection {
             None if held == 0 => write!(formatter, "free")?,
             None => write!(formatter, "held by {held}")?,
             Some(counted) => {
-                write!(formatter, "{held} of {} {counted}, {} free", of(self.limit), of(self.free()))?;
+                let used = self.used();
+                write!(formatter, "{used} of {} {counted}, {} free", of(self.limit), of(self.free()))?;
+            }
+        }
+        if let Some(window) = self.window {
+            write!(formatter, ", window {}", age(window.window))?;
+            if !window.next_free.is_zero() {
+                write!(formatter, ", next free in {:.1?}", window.next_free)?;
             }
         }
         write!(formatter, ", {waiting} waiting")

@@ -1,7 +1,5 @@
 //! The head of a queue: a contender waits for its turn, and then takes something, or waits until it can.
 
-use std::time::Duration;
-
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, HoldExt, LockQueue, Phase, ZnodePath};
 
 /// A request of a recipe that the head of its queue decides.
@@ -58,8 +56,8 @@ impl HeadLimit {
 pub(crate) enum NotTaken {
     /// The hold of the queue was lost, or what the head has read may be stale: queue again, at the end.
     Restart,
-    /// There is nothing to take before the deadline.
-    NotNow(NotNow),
+    /// There is nothing to take before the deadline. A call with a longer one would wait for this.
+    NotNow(Phase),
     /// The call fails.
     Failed(Error),
 }
@@ -73,18 +71,9 @@ impl From<Error> for NotTaken {
     }
 }
 
-/// There is nothing to take now.
-#[derive(Debug)]
-pub(crate) struct NotNow {
-    /// What a call with a longer deadline would wait for.
-    pub(crate) phase: Phase,
-    /// The time until there may be something to take. `None` if the head does not know it.
-    pub(crate) retry_after: Option<Duration>,
-}
-
 impl From<Phase> for NotTaken {
     fn from(phase: Phase) -> Self {
-        Self::NotNow(NotNow { phase, retry_after: None })
+        Self::NotNow(phase)
     }
 }
 
@@ -94,21 +83,21 @@ pub(crate) async fn acquire<A: AtHead>(request: &A, deadline: Deadline) -> Resul
         true => try_acquire(request).await?,
         false => run(request, HeadLimit::wait(deadline)).await?,
     };
-    taken.map_err(|NotNow { phase, .. }| request.timeout_error(phase, deadline))
+    taken.map_err(|phase| request.timeout_error(phase, deadline))
 }
 
-/// Takes what the request asks for, if that is possible now.
-pub(crate) async fn try_acquire<A: AtHead>(request: &A) -> Result<Result<A::Taken, NotNow>, Error> {
+/// Takes what the request asks for, if that is possible now. Otherwise says what a wait would wait for.
+pub(crate) async fn try_acquire<A: AtHead>(request: &A) -> Result<Result<A::Taken, Phase>, Error> {
     run(request, HeadLimit::now(request.manager())).await
 }
 
-async fn run<A: AtHead>(request: &A, limit: HeadLimit) -> Result<Result<A::Taken, NotNow>, Error> {
+async fn run<A: AtHead>(request: &A, limit: HeadLimit) -> Result<Result<A::Taken, Phase>, Error> {
     let in_queue = if limit.waits { limit.deadline } else { Deadline::immediate() };
     loop {
         let hold = match request.queue(in_queue).acquire(in_queue).await {
             Ok(hold) => hold,
             Err(Error::Timeout { phase: phase @ Phase::Queued { .. }, .. }) if !limit.waits => {
-                return Ok(Err(NotNow { phase, retry_after: None }));
+                return Ok(Err(phase));
             }
             Err(error) => return Err(error),
         };
@@ -119,7 +108,7 @@ async fn run<A: AtHead>(request: &A, limit: HeadLimit) -> Result<Result<A::Taken
                 return Err(request.timeout_error(Phase::Answer, limit.deadline));
             }
             Err(NotTaken::Restart) => {}
-            Err(NotTaken::NotNow(not_now)) => return Ok(Err(not_now)),
+            Err(NotTaken::NotNow(phase)) => return Ok(Err(phase)),
             Err(NotTaken::Failed(error)) => return Err(error),
         }
     }

@@ -1,93 +1,153 @@
-//! The room in the window: pure. All times are milliseconds by the servers' clock.
+//! How many starts a batch takes, and how long the others wait: pure. All times are milliseconds by the
+//! servers' clock.
 
-use std::collections::{HashMap, HashSet};
+/// So many records are kept: older ones are merged.
+pub(super) const RECORDS_MAX: usize = 64;
 
-use lockkeeper_core::count_of;
-use parking_lot::Mutex;
-
-/// A recorded start.
+/// Starts that one write recorded, or several writes whose records were merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Start {
-    /// The time of the record.
+pub(super) struct Record {
+    /// The time of the write; of the latest one, if there were several.
     pub(super) at: i64,
-    /// The time for which it counts, as its writer says.
-    pub(super) span: i64,
+    pub(super) starts: u32,
+    /// The time after the write in which a caller may start.
+    pub(super) grace: i64,
 }
 
-impl Start {
+/// The numbers of a limiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// The starts in a window.
+    pub(super) starts: u32,
+    /// The length of the window.
+    pub(super) window: i64,
+}
+
+/// The starts that may still count, by the time of their records.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Window(Vec<Record>);
+
+/// What the head of the queue does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Record so many starts, for so many of the first requests.
+    Admit { requests: usize, starts: u32 },
+    /// Ask the servers for the time: there may be room.
+    LearnTime,
+    /// Wait for so many milliseconds: there is no room before.
+    Wait(i64),
+}
+
+/// The servers' time, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Now {
+    /// A write has shown this time. It is not later than the time of the next write.
+    pub(super) proven: i64,
+    /// It is about this time.
+    pub(super) estimated: i64,
+}
+
+impl Record {
     /// The first time at which it does not count. A time in whole milliseconds may be up to one more.
-    pub(super) fn over_at(&self, span: i64) -> i64 {
-        self.at.saturating_add(self.span.max(span)).saturating_add(1)
+    fn over_at(&self, window: i64) -> i64 {
+        self.at.saturating_add(window).saturating_add(self.grace).saturating_add(1)
     }
 }
 
-/// The decision on a request for starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum AdmitDecision {
-    /// The starts are admitted. The starts at these indexes are over.
-    Admit { over: Vec<usize> },
-    /// The decision needs the servers' time.
-    NeedServerTime,
-    /// Wait for this number of milliseconds.
-    Wait { millis: i64, free: u32 },
-}
-
-/// Decides on `asked` starts at `now` or later, with at most `limit` starts in a window.
-pub(super) fn decide(starts: &[Start], limit: u32, asked: u32, span: i64, now: Option<i64>) -> AdmitDecision {
-    if count_of(starts.len()).saturating_add(asked) <= limit {
-        return AdmitDecision::Admit { over: Vec::new() };
-    }
-    let Some(now) = now else { return AdmitDecision::NeedServerTime };
-    let is_over = |start: &Start| start.over_at(span) <= now;
-    let over: Vec<usize> = (0..starts.len()).filter(|at| starts.get(*at).is_some_and(is_over)).collect();
-    let mut ends: Vec<i64> =
-        starts.iter().filter(|start| !is_over(start)).map(|start| start.over_at(span)).collect();
-    let counting = count_of(ends.len());
-    let free = limit.saturating_sub(counting);
-    if asked <= free {
-        return AdmitDecision::Admit { over };
-    }
-    ends.sort_unstable();
-    // The number of starts that must be over first.
-    let needed = counting.saturating_add(asked).saturating_sub(limit);
-    let last = usize::try_from(needed.saturating_sub(1)).unwrap_or(usize::MAX);
-    let millis = ends.get(last).map_or(1, |end| end.saturating_sub(now).max(1));
-    AdmitDecision::Wait { millis, free }
-}
-
-/// The starts that were read, by the names of their nodes. They never change.
-#[derive(Debug, Default)]
-pub(super) struct StartCache(Mutex<HashMap<String, Start>>);
-
-impl StartCache {
-    pub(super) fn of(&self, name: &str) -> Option<Start> {
-        self.0.lock().get(name).copied()
+impl Window {
+    pub(super) fn records(&self) -> &[Record] {
+        &self.0
     }
 
-    pub(super) fn enter(&self, name: String, start: Start) {
-        self.0.lock().insert(name, start);
-    }
-
-    /// Forgets all other starts.
-    pub(super) fn keep(&self, names: &[String]) {
-        let mut cache = self.0.lock();
-        if cache.len() > names.len() {
-            let names: HashSet<&str> = names.iter().map(String::as_str).collect();
-            cache.retain(|name, _| names.contains(name.as_str()));
+    /// Adds a record that is not earlier than the others. If there are too many, merges the two neighbours
+    /// that lose least by it: the starts of the earlier one count for as long as those of the later one.
+    pub(super) fn add(&mut self, record: Record) {
+        let at = record.at.max(self.0.last().map_or(record.at, |last| last.at));
+        self.0.push(Record { at, ..record });
+        while self.0.len() > RECORDS_MAX {
+            let cost = |pair: &[Record]| match pair {
+                [one, next] => next.at.saturating_sub(one.at).saturating_mul(i64::from(one.starts)),
+                _ => i64::MAX,
+            };
+            let costs = self.0.windows(2).map(cost).enumerate();
+            let Some((place, _)) = costs.min_by_key(|(_, cost)| *cost) else { return };
+            let one = self.0.remove(place);
+            if let Some(next) = self.0.get_mut(place) {
+                next.starts = next.starts.saturating_add(one.starts);
+                next.grace = next.grace.max(one.grace);
+            }
         }
     }
+
+    /// Forgets the starts that are over at `now`.
+    pub(super) fn forget_over(&mut self, window: i64, now: i64) {
+        self.0.retain(|record| record.over_at(window) > now);
+    }
+
+    /// The number of starts that count at `now`.
+    pub(super) fn used(&self, window: i64, now: i64) -> u32 {
+        let counting = self.0.iter().filter(|record| record.over_at(window) > now);
+        counting.fold(0, |sum, record| sum.saturating_add(record.starts))
+    }
+
+    /// The first time at which nothing counts. `None` if nothing is recorded.
+    pub(super) fn over_at(&self, window: i64) -> Option<i64> {
+        self.0.iter().map(|record| record.over_at(window)).max()
+    }
+
+    /// The first time at which there is room for `starts` more.
+    pub(super) fn room_at(&self, limits: Limits, starts: u32) -> i64 {
+        let mut ends: Vec<(i64, u32)> =
+            self.0.iter().map(|record| (record.over_at(limits.window), record.starts)).collect();
+        ends.sort_unstable();
+        let recorded: u64 = ends.iter().map(|(_, starts)| u64::from(*starts)).sum();
+        let mut above = recorded.saturating_add(starts.into()).saturating_sub(limits.starts.into());
+        let mut at = i64::MIN;
+        for (end, starts) in ends {
+            if above == 0 {
+                break;
+            }
+            above = above.saturating_sub(starts.into());
+            at = end;
+        }
+        at
+    }
+
+    /// The time from `now` until there is room for `starts` more, behind `ahead` others that want to start.
+    pub(super) fn wait(&self, limits: Limits, ahead: u64, starts: u32, now: i64) -> i64 {
+        let limit = u64::from(limits.starts.max(1));
+        let all = ahead.saturating_add(starts.into());
+        // The starts of whole windows that come before.
+        let whole = all.saturating_sub(1) / limit;
+        let rest = u32::try_from(all - whole * limit).unwrap_or(limits.starts);
+        let later = i64::try_from(whole).unwrap_or(i64::MAX).saturating_mul(limits.window);
+        self.room_at(limits, rest).saturating_sub(now).max(0).saturating_add(later)
+    }
 }
 
-/// The data of a start's node: the time for which it counts, and behind it the data for people.
-pub(super) fn encode(span: i64, identity: &[u8]) -> Vec<u8> {
-    [format!("counts={span} ").as_bytes(), identity].concat()
-}
-
-/// The time for which the start with this data counts. Zero if the data has none.
-pub(super) fn decode(data: &[u8]) -> i64 {
-    let text = String::from_utf8_lossy(data);
-    let number = text.strip_prefix("counts=").and_then(|rest| rest.split(' ').next());
-    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+/// Decides for the head of the queue, whose process asks for these numbers of starts, in the order of the
+/// calls. `contenders` are the processes in the queue, with this one.
+pub(super) fn next(window: &Window, limits: Limits, now: Now, asked: &[u32], contenders: u32) -> Step {
+    let first = asked.first().copied().unwrap_or_default();
+    let room_at = window.room_at(limits, first);
+    if room_at > now.proven {
+        return match room_at.saturating_sub(now.estimated) {
+            ..=0 => Step::LearnTime,
+            millis => Step::Wait(millis),
+        };
+    }
+    let free = limits.starts.saturating_sub(window.used(limits.window, now.proven));
+    // The others get as much.
+    let share = free.div_ceil(contenders.max(1)).max(first);
+    let (mut requests, mut starts) = (0, 0_u32);
+    for asked in asked {
+        let more = starts.saturating_add(*asked);
+        if more > share || more > free {
+            break;
+        }
+        (requests, starts) = (requests + 1, more);
+    }
+    Step::Admit { requests, starts }
 }
 
 #[cfg(test)]
@@ -96,96 +156,100 @@ mod tests {
 
     use super::*;
 
-    fn starts(times: &[i64]) -> Vec<Start> {
-        times.iter().map(|at| Start { at: *at, span: 100 }).collect()
+    const LIMITS: Limits = Limits { starts: 3, window: 100 };
+
+    fn window(records: &[(i64, u32)]) -> Window {
+        Window(records.iter().map(|&(at, starts)| Record { at, starts, grace: 10 }).collect())
+    }
+
+    fn at(proven: i64, estimated: i64) -> Now {
+        Now { proven, estimated }
     }
 
     #[test]
-    fn a_start_takes_its_room_until_the_servers_clock_is_past_its_window() {
-        let admit = |over: &[usize]| AdmitDecision::Admit { over: over.to_vec() };
-        for (times, asked, now, step) in [
-            (&[][..], 1, None, admit(&[])),
-            (&[0, 10], 1, None, admit(&[])),
-            (&[0, 10], 2, None, AdmitDecision::NeedServerTime),
-            (&[0, 10, 20], 1, Some(50), AdmitDecision::Wait { millis: 51, free: 0 }),
-            (&[0, 10, 20], 1, Some(100), AdmitDecision::Wait { millis: 1, free: 0 }),
-            (&[0, 10, 20], 1, Some(101), admit(&[0])),
-            (&[0, 10, 20], 2, Some(101), AdmitDecision::Wait { millis: 10, free: 1 }),
-            (&[0, 10, 20], 3, Some(121), admit(&[0, 1, 2])),
-            (&[20, 0, 10], 2, Some(111), admit(&[1, 2])),
-            // More starts than the limit, after it was lowered.
-            (&[0, 1, 2, 3, 4], 1, Some(50), AdmitDecision::Wait { millis: 53, free: 0 }),
-        ] {
-            assert_eq!(
-                decide(&starts(times), 3, asked, 100, now),
-                step,
-                "{asked} more than {times:?} at {now:?}"
-            );
-        }
+    fn starts_count_for_the_window_and_the_grace() {
+        let window = window(&[(0, 2), (50, 1)]);
+        assert_eq!(window.used(100, 110), 3);
+        assert_eq!(window.used(100, 111), 1);
+        assert_eq!(window.room_at(LIMITS, 1), 111);
+        assert_eq!(window.room_at(LIMITS, 2), 111);
+        assert_eq!(window.room_at(LIMITS, 3), 161);
+        assert_eq!(window.over_at(100), Some(161));
     }
 
     #[test]
-    fn a_start_counts_for_as_long_as_the_longer_of_two_opinions() {
-        let longer = [Start { at: 0, span: 500 }];
-        assert_eq!(decide(&longer, 1, 1, 100, Some(200)), AdmitDecision::Wait { millis: 301, free: 0 });
-        let shorter = [Start { at: 0, span: 0 }];
-        assert_eq!(decide(&shorter, 1, 1, 100, Some(50)), AdmitDecision::Wait { millis: 51, free: 0 });
+    fn only_a_proven_time_admits() {
+        let window = window(&[(0, 3)]);
+        assert_eq!(next(&window, LIMITS, at(50, 60), &[1], 1), Step::Wait(51));
+        assert_eq!(next(&window, LIMITS, at(50, 111), &[1], 1), Step::LearnTime);
+        assert_eq!(next(&window, LIMITS, at(111, 111), &[1], 1), Step::Admit { requests: 1, starts: 1 });
     }
 
     #[test]
-    fn what_a_start_says_is_read_back() {
-        assert_eq!(decode(&encode(1500, b"host=a pid=1")), 1500);
-        assert_eq!(decode(b""), 0);
-        assert_eq!(decode(b"counts=many"), 0);
+    fn a_batch_takes_what_fits_in_the_order_of_the_calls() {
+        let next = |asked: &[u32]| next(&Window::default(), LIMITS, at(0, 0), asked, 1);
+        assert_eq!(next(&[1, 1, 1, 1]), Step::Admit { requests: 3, starts: 3 });
+        // A smaller request behind it does not overtake.
+        assert_eq!(next(&[2, 2, 1]), Step::Admit { requests: 1, starts: 2 });
+    }
+
+    #[test]
+    fn a_batch_takes_its_share_while_other_processes_wait_and_at_least_its_first_request() {
+        let limits = Limits { starts: 100, window: 100 };
+        let next = |asked: &[u32], contenders| next(&Window::default(), limits, at(0, 0), asked, contenders);
+        assert_eq!(next(&[1; 200], 1), Step::Admit { requests: 100, starts: 100 });
+        assert_eq!(next(&[1; 200], 4), Step::Admit { requests: 25, starts: 25 });
+        assert_eq!(next(&[80, 80], 4), Step::Admit { requests: 1, starts: 80 });
+    }
+
+    #[test]
+    fn the_wait_behind_others_counts_whole_windows() {
+        let window = window(&[(0, 3)]);
+        assert_eq!(window.wait(LIMITS, 0, 1, 11), 100);
+        assert_eq!(window.wait(LIMITS, 2, 1, 11), 100);
+        assert_eq!(window.wait(LIMITS, 3, 1, 11), 200);
+        assert_eq!(Window::default().wait(LIMITS, 0, 3, 11), 0);
     }
 
     proptest! {
-        /// For any data of other clients, and any time of a server.
+        /// However many records are merged: when starts are admitted, no more than the limit count by the
+        /// true times of their writes.
         #[test]
-        fn no_record_and_no_time_panics(
-            data in prop::collection::vec(any::<u8>(), 0..40),
-            times in prop::collection::vec(any::<i64>(), 0..6),
-            (span, now) in any::<(i64, Option<i64>)>(),
+        fn merged_records_admit_no_more_than_the_limit(
+            batches in prop::collection::vec((0_i64..40, 1_u32..6, 0_i64..30, any::<bool>()), 1..400),
         ) {
-            let counts = decode(&data);
-            prop_assert_eq!(decode(&encode(span, &data)), span);
-            let starts: Vec<Start> = times.into_iter().map(|at| Start { at, span: counts }).collect();
-            let step = decide(&starts, 3, 2, span, now);
-            let is_hasty = matches!(step, AdmitDecision::Wait { millis, .. } if millis < 1);
-            prop_assert!(!is_hasty);
-        }
-
-        /// For any arrivals: `limit + 1` starts in a row take more than a window.
-        #[test]
-        fn no_window_has_more_than_the_limit(
-            steps in prop::collection::vec((0i64..60, 1u32..4), 1..200),
-            limit in 3u32..6,
-        ) {
-            let (mut now, mut written, mut admitted) = (0, Vec::new(), Vec::new());
-            for (later, asked) in steps {
-                now += later;
-                let decision = decide(&starts(&written), limit, asked, 100, Some(now));
-                if let AdmitDecision::Admit { over } = decision {
-                    let mut place = 0;
-                    written.retain(|_| { place += 1; !over.contains(&(place - 1)) });
-                    written.extend((0..asked).map(|_| now));
-                    admitted.extend((0..asked).map(|_| now));
+            let limits = Limits { starts: 90, window: 1_000 };
+            let (mut window, mut true_records, mut now) = (Window::default(), Vec::<Record>::new(), 0_i64);
+            for (pause, asked, grace, forgets) in batches {
+                now += pause;
+                if let Step::Admit { starts, .. } = next(&window, limits, at(now, now), &[asked], 1) {
+                    let counting = true_records.iter().filter(|record| record.over_at(1_000) > now);
+                    let used: u32 = counting.map(|record| record.starts).sum();
+                    prop_assert!(used + starts <= 90);
+                    let record = Record { at: now, starts, grace };
+                    true_records.push(record);
+                    window.add(record);
+                    prop_assert!(window.records().len() <= RECORDS_MAX);
+                }
+                if forgets {
+                    window.forget_over(1_000, now);
                 }
             }
-            let limit = usize::try_from(limit).unwrap();
-            for pair in admitted.windows(limit + 1) {
-                prop_assert!(pair[limit] - pair[0] > 100, "{pair:?}");
-            }
         }
 
+        /// The merged records leave little of the limit unused, if the starts come evenly.
         #[test]
-        fn after_the_wait_there_is_room(times in prop::collection::vec(0i64..100, 3..8), asked in 1u32..4) {
-            let starts = starts(&times);
-            if let AdmitDecision::Wait { millis, .. } = decide(&starts, 3, asked, 100, Some(99)) {
-                let later = decide(&starts, 3, asked, 100, Some(99 + millis));
-                let is_room = matches!(later, AdmitDecision::Admit { .. });
-                prop_assert!(is_room);
+        fn merged_records_of_even_starts_count_little_longer(gap in 1_i64..8) {
+            let limits = Limits { starts: 1_000, window: 1_000 };
+            let mut window = Window::default();
+            for number in 0..1_000 {
+                window.add(Record { at: number * gap, starts: 1, grace: 0 });
+                window.forget_over(1_000, number * gap);
             }
+            let now = 999 * gap;
+            let true_used = (1_000 / gap + 1).min(1_000);
+            let used = i64::from(window.used(limits.window, now));
+            prop_assert!(used - true_used <= 2 * 1_000 / (gap * 64) + 2, "{used} for {true_used}");
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lockkeeper_core::{Phase, RecipeError, WholePath};
+use lockkeeper_core::{ErrorKind, Phase, RecipeError, WholePath};
 use thiserror::Error;
 
 /// The reason why starts were not admitted. [`Error::recipe`](crate::Error::recipe) has it.
@@ -20,6 +20,46 @@ pub enum RateLimiterError {
         /// The number of starts in a window.
         limit: u32,
     },
+    /// There is no room for so many starts before the time limit of the call. Nothing is used up.
+    #[error(
+        "no room for {asked} starts of {path} in time; gave up after {waited:.1?}, try again in \
+         {retry_after:.1?}"
+    )]
+    NoRoom {
+        /// The rate limiter.
+        path: WholePath,
+        /// The number of starts asked for.
+        asked: u32,
+        /// The time for which the call waited.
+        waited: Duration,
+        /// The time after which another try can succeed.
+        retry_after: Duration,
+    },
+    /// The path has the nodes of the layout of earlier versions, which recorded each start in a node of its
+    /// own.
+    #[error(
+        "{path} is a rate limiter in the layout of an earlier version, which this one does not read; take \
+         another path, or delete the nodes below this one when no process uses it"
+    )]
+    EarlierLayout {
+        /// The rate limiter.
+        path: WholePath,
+    },
+    /// The node has data that is no window of a rate limiter.
+    #[error("{path} has data that is no window of a rate limiter; give the limiter a path of its own")]
+    ForeignData {
+        /// The rate limiter.
+        path: WholePath,
+    },
+    /// The servers may delete the node while its starts count: it is a container, or has a time to live.
+    #[error(
+        "{path} is a container or has a time to live, so the servers may delete the starts; give the limiter \
+         a path of its own, which no other recipe has used"
+    )]
+    NotLasting {
+        /// The rate limiter.
+        path: WholePath,
+    },
     /// Several admissions in a row arrived too late to be used.
     #[error(
         "{tries} admissions of {path} were stale when they arrived, after a grace of {grace:?}; \
@@ -35,7 +75,18 @@ pub enum RateLimiterError {
     },
 }
 
-impl RecipeError for RateLimiterError {}
+impl RecipeError for RateLimiterError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoRoom { .. } => ErrorKind::Timeout,
+            _ => ErrorKind::Recipe,
+        }
+    }
+
+    fn is_transient(&self) -> bool {
+        matches!(self, Self::NoRoom { .. })
+    }
+}
 
 /// The head of the queue waits until earlier starts are over.
 pub(super) fn waiting_for_starts(free: u32, asked: u32) -> Phase {

@@ -48,7 +48,7 @@ impl RateLimiter {
                 return Ok(admission);
             }
         }
-        let (path, grace) = (self.whole_path(), self.grace);
+        let (path, grace) = (self.whole_path(), self.key.grace(None));
         Err(RateLimiterError::Stale { path, grace, tries: STALE_MAX }.into())
     }
 }

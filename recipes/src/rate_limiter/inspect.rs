@@ -1,22 +1,20 @@
-use lockkeeper_core::{ContenderInfo, Error, Role};
+use std::time::{Duration, SystemTime};
 
-use super::RateLimiter;
-use super::decide::{Start, decode};
-use crate::inspection::{InspectedRecipe, Inspection, holders_first, waiting};
+use lockkeeper_core::{ConnectionManager, Error, ManagerExt, ZnodePath};
+
+use super::decide::Limits;
+use super::{RateLimiter, encoding, limiter_queue};
+use crate::inspection::{InspectedRecipe, Inspection, WindowInfo, waiting};
 
 const RECIPE: InspectedRecipe =
     InspectedRecipe { name: "rate limiter", counted: Some("starts in the window") };
 
-/// A start that was recorded. It occupies room in the window.
-const START: Role = Role::Recipe("start");
-
 impl RateLimiter {
-    /// Returns the starts that count in the window, the waiters, and the number of free starts: a snapshot,
-    /// see [`Inspection`]. It enters no queue, and needs only the right to read.
+    /// Returns the window, with the number of free starts, and the processes that wait: a snapshot, see
+    /// [`Inspection`]. It enters no queue, and needs only the right to read.
     ///
-    /// A start counts for the window and the grace, by its shown age. So the inspection counts it for up to a
-    /// round trip longer than an admission does, and by this machine's time of day if the servers' time is
-    /// not known.
+    /// Which starts count rests on an estimate of the servers' time, or on this machine's time of day if this
+    /// session has written nothing.
     ///
     /// # Errors
     ///
@@ -27,18 +25,57 @@ impl RateLimiter {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
-        // The queue is listed first: a contender that starts meanwhile is shown as a start, and not twice.
-        let mut lists = self.queue.inspect_with(std::slice::from_ref(&self.starts_queue)).await?.into_iter();
-        let (queue, starts) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
-        let counting = starts.into_iter().filter(|start| self.counts(start));
-        let starts = counting.map(|start| start.with_role(START));
-        let contenders = holders_first(starts.chain(waiting(queue)).collect());
-        let limit = Some(self.limit);
-        Ok(Inspection::of(RECIPE, &self.manager, &self.path, limit, contenders))
+        let window = read_window(&self.manager, self.key.path(), Some(self.key.limits())).await?;
+        inspect_queue(&self.manager, self.key.path(), window).await
     }
 
-    fn counts(&self, start: &ContenderInfo) -> bool {
-        let at = Start { at: 0, span: decode(start.data().unwrap_or_default()) };
-        i64::try_from(start.age().as_millis()).is_ok_and(|age| age < at.over_at(self.span()))
+    /// The inspection of a limiter whose numbers are those that its last writer recorded. `None` if no window
+    /// is there.
+    pub(crate) async fn inspect_at(
+        manager: &ConnectionManager,
+        path: &ZnodePath,
+    ) -> Result<Option<Inspection>, Error> {
+        match read_window(manager, path, None).await? {
+            Some(window) => inspect_queue(manager, path, Some(window)).await.map(Some),
+            None => Ok(None),
+        }
     }
+}
+
+async fn inspect_queue(
+    manager: &ConnectionManager,
+    path: &ZnodePath,
+    window: Option<WindowInfo>,
+) -> Result<Inspection, Error> {
+    let contenders = waiting(limiter_queue(manager, path, &[])?.inspect().await?).collect();
+    let limit = window.map(|window| window.limit);
+    Ok(Inspection { window, ..Inspection::of(RECIPE, manager, path, limit, contenders) })
+}
+
+/// The window with these numbers, or with those that are recorded.
+async fn read_window(
+    manager: &ConnectionManager,
+    path: &ZnodePath,
+    limits: Option<Limits>,
+) -> Result<Option<WindowInfo>, Error> {
+    let read = manager.znodes().read(path).await?;
+    let recorded = match read {
+        Some((data, stat)) => encoding::decode(&data, &stat).unwrap_or_default(),
+        None => encoding::Recorded::default(),
+    };
+    let Some(limits) = limits.or(recorded.limits) else { return Ok(None) };
+    let time_of_day = || {
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+    };
+    let now = manager.estimated_server_time().unwrap_or_else(time_of_day);
+    let used = recorded.window.used(limits.window, now);
+    let millis = |millis: i64| Duration::from_millis(millis.max(0).unsigned_abs());
+    let next_free = recorded.window.wait(limits, 0, 1, now);
+    Ok(Some(WindowInfo {
+        limit: limits.starts,
+        window: millis(limits.window),
+        used,
+        next_free: millis(next_free),
+    }))
 }

@@ -1,28 +1,23 @@
 //! One rate limiter for each key.
 
-use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
-use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{ConfigError, ConnectionManager, Error, IntoPath, ZnodePath};
-use parking_lot::Mutex;
 
 use super::RateLimiter;
-
-/// The number of limiters that are kept ready. Others are made anew, and read their starts again.
-const KEPT: usize = 10_000;
 
 /// Rate limiters with the same numbers, one for each key: at most a given number of starts *of each customer*
 /// in any window of time.
 ///
 /// The limiter of a key is a [`RateLimiter`] like any other, with its own queue and its own window: keys do
-/// not wait for each other. A clone is cheap, and shares what is known of the starts.
+/// not wait for each other. A clone is cheap.
 ///
 /// # Cost
 ///
-/// As a [`RateLimiter`], for each key. A key that is used no more leaves up to `starts` nodes behind, and
-/// some more. Call [`sweep`](Self::sweep) from time to time, such as once an hour from one process.
+/// As a [`RateLimiter`], for each key. A key whose starts count no more has no node and takes no memory. Only
+/// the node of a key that a crashed process used last stays: call [`sweep`](Self::sweep) from time to time,
+/// such as once a day from one process.
 ///
 /// # Layout
 ///
@@ -56,7 +51,6 @@ pub struct KeyedRateLimiter {
     starts: u32,
     window: Duration,
     grace: Option<Duration>,
-    limiters: Arc<Mutex<HashMap<String, RateLimiter>>>,
 }
 
 impl KeyedRateLimiter {
@@ -75,15 +69,14 @@ impl KeyedRateLimiter {
         let path = path.into_path()?;
         // Checks the numbers.
         RateLimiter::new(manager, path.clone(), starts, window)?;
-        let (manager, limiters) = (manager.clone(), Arc::default());
-        Ok(Self { manager, path, starts, window, grace: None, limiters })
+        Ok(Self { manager: manager.clone(), path, starts, window, grace: None })
     }
 
     /// Sets the time for which an admission is fresh: see [`RateLimiter::grace`]. Default: a tenth of the
     /// window, and at least 50 ms.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
-        Self { grace: Some(grace), limiters: Arc::default(), ..self }
+        Self { grace: Some(grace), ..self }
     }
 
     /// The path above the limiters, below the manager's chroot.
@@ -98,23 +91,15 @@ impl KeyedRateLimiter {
     ///
     /// [`Error::Config`] if the key is empty, or too long for a path.
     pub fn of(&self, key: &str) -> Result<RateLimiter, Error> {
-        if let Some(limiter) = self.limiters.lock().get(key) {
-            return Ok(limiter.clone());
-        }
         if key.is_empty() {
             let advice = "give the key one character or more";
             return Err(ConfigError::Setting { name: "key", value: "\"\"".to_owned(), advice }.into());
         }
-        let limiter = self.at(self.path.child(&encode(key))?)?;
-        let mut limiters = self.limiters.lock();
-        if limiters.len() >= KEPT {
-            limiters.clear();
-        }
-        limiters.insert(key.to_owned(), limiter.clone());
-        Ok(limiter)
+        self.at(self.path.child(&encode(key))?)
     }
 
-    /// Deletes the starts of all keys that are over, and returns their number: see [`RateLimiter::sweep`].
+    /// Deletes the nodes of the keys whose starts count no more, and returns their number: see
+    /// [`RateLimiter::sweep`].
     ///
     /// # Errors
     ///
@@ -126,7 +111,7 @@ impl KeyedRateLimiter {
     pub async fn sweep(&self) -> Result<u32, Error> {
         let mut deleted = 0_u32;
         for name in self.manager.znodes().children(&self.path).await?.unwrap_or_default() {
-            deleted = deleted.saturating_add(self.at(self.path.child(&name)?)?.sweep().await?);
+            deleted += u32::from(self.at(self.path.child(&name)?)?.sweep().await?);
         }
         Ok(deleted)
     }

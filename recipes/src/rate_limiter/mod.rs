@@ -1,68 +1,66 @@
-//! At most a given number of starts in any window of time.
+//! A rate limiter over all processes.
 //!
-//! # Protocol
+//! The contenders are an exclusive queue at the limiter's path, one for each process. The data of that
+//! directory is the window: the starts that count, each with the time of its record. Only the head of the
+//! queue writes it, by a transaction that checks the head's own node. So a head that was replaced writes
+//! nothing.
 //!
-//! The contenders wait in one queue, an inner mutex at `<path>/locks`. The head of the queue lists
-//! `<path>/starts`, where each start is a persistent node, and reads the time at which each was made, by the
-//! servers' clock. If there is room, one transaction creates its own starts, deletes some that are over, and
-//! deletes its node in the queue. Otherwise it sleeps, and then *asks the servers for the time* by a write to
-//! its own node: no local clock decides.
+//! The time of the newest starts is the time of the write that recorded them, by the servers' clock. If there
+//! may be room, and no write has proven it, the head writes the window once more, without new starts: no
+//! local clock decides.
 //!
 //! # Why a crash cannot admit too many
 //!
-//! A start is recorded in a persistent node before the caller learns of it. Let `c` be the time of that
-//! transaction. The [`Admission`] is fresh only until `grace` after its request was sent, which is before
-//! `c + grace`. So a caller that checks it starts between `c` and `c + grace`. The start counts until the
-//! servers' clock is past `c + window + grace`, and the start that takes its room is made after that. So the
-//! two starts are a window apart.
+//! A start is recorded before the caller learns of it. Let `c` be the time of that transaction. The
+//! [`Admission`] is fresh only until `grace` after its request was sent, which is before `c + grace`. So a
+//! caller that checks it starts between `c` and `c + grace`. The start counts until the servers' clock is past
+//! `c + window + grace`, and the start that takes its room is recorded after that. So the two starts are a
+//! window apart.
 //!
-//! A request without an answer may be committed late, and a later try may find its nodes. Which of the tries
-//! was committed is not known then. So the time counts from the first request that may have been the one.
+//! A write without an answer may be committed late. It names the version that it replaces, so no other write
+//! is lost by it. Its starts count, and admit the calls that still wait if the next read shows them.
 
 mod admission;
-mod admit;
+mod ahead;
 mod decide;
+mod encoding;
 mod error;
 mod fresh;
+mod head;
 mod inspect;
 mod keyed;
+mod line;
+mod numbers;
 mod sweep;
+mod table;
+mod worker;
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Phase, Read, Rule,
-    WholePath, ZnodePath,
+    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Kind, Label, LockQueue, ManagerExt, Read,
+    Rule, WholePath, ZnodePath,
 };
 
 pub use self::admission::{Admission, TryAdmit};
-use self::admit::StartRequest;
-use self::decide::StartCache;
 pub use self::error::RateLimiterError;
 pub use self::keyed::KeyedRateLimiter;
+use self::line::{Admitted, Answer, Asked, Entered};
+use self::numbers::LimiterKey;
+use self::table::line_of;
+use self::worker::Worker;
 use crate::limits;
-use crate::lock::at_head::{self, NotNow};
 use crate::owner;
 
-/// A start: the node stays when its session ends, and no contender waits for it.
-const START: Label = match Label::new("start-") {
-    Ok(label) => label,
-    Err(_) => panic!("not a label"),
-};
-
-/// Starts are counted, not ordered.
-const STARTS: Rule = Rule::blocked_by(&[START.kind()]);
-
-/// The shortest time from a request to a start.
-const GRACE_MIN: Duration = Duration::from_millis(50);
+const RULE: Rule = Rule::blocked_by(&[Kind::LIMIT]);
 
 /// A rate limiter over all processes: at most a given number of starts in any window of time.
 ///
 /// Use it for *at most N starts in any minute*, however short the work is, as a service that counts calls
-/// requires. For *at most N at the same time* use a [`Semaphore`](crate::Semaphore). Do not use it for more
-/// than some hundred starts a second: each start is a write of the whole ensemble.
+/// requires. For *at most N at the same time* use a [`Semaphore`](crate::Semaphore). One write of the ensemble
+/// records the starts of all tasks of a process that wait at the same time.
 ///
 /// A clone is cheap. Clones, and other objects with the same path in any process, are the same limiter. The
 /// path belongs to the limiter alone, and all its users give the same numbers. For one limit for each
@@ -70,7 +68,9 @@ const GRACE_MIN: Duration = Duration::from_millis(50);
 ///
 /// # Ordering and fairness
 ///
-/// First in, first out. Only the head of the queue is admitted, as with a [`Semaphore`](crate::Semaphore).
+/// First in, first out among the calls of one process, also for calls that ask for several starts. Processes
+/// take turns, in the order in which they queue. While others wait, a process takes in its turn no more than
+/// its equal part of the free starts, or the starts of one call if that asks for more.
 ///
 /// # Conditions
 ///
@@ -88,19 +88,23 @@ const GRACE_MIN: Duration = Duration::from_millis(50);
 ///
 /// # Cost
 ///
-/// Admission, if all recorded starts leave room: two round trips. Otherwise one more for the time, and one
-/// for starts that this object has not read yet. A wait adds one write for each time that it wakes.
+/// A turn costs five requests, for all calls of the process that it admits: a node, a list, a read, the write
+/// of the window, and the delete of the node. A call in a free process waits for two round trips. A wait for
+/// room adds a write. The cost does not depend on the limit, and little on the number of processes. With
+/// [`ahead`](Self::ahead) most calls wait for no round trip.
 ///
 /// # Session loss
 ///
-/// An admission does not depend on the session. A waiter queues again in the next session, at the end of the
-/// queue.
+/// An admission does not depend on the session. Waiting calls queue again in the next session, at the end of
+/// the queue.
 ///
 /// # Layout
 ///
-/// `<path>/locks` is an inner mutex. `<path>/starts/_c_<uuid>-start-<sequence>` is a start: persistent, with
-/// the time for which it counts in its data, in milliseconds. Each admission deletes some starts that are
-/// over, so not many more than `starts` of these nodes remain when the limiter is not used any more.
+/// `<path>` is a persistent node, whose data is the window as text, of at most some kilobytes. Its children
+/// are the contenders. When the starts count no more, and no process wants any, the process that wrote last
+/// deletes the node. If that process has ended, the node stays until the limiter is used again, or
+/// [`sweep`](Self::sweep) deletes it. The layout of earlier versions is refused:
+/// [`RateLimiterError::EarlierLayout`].
 ///
 /// # Examples
 ///
@@ -128,14 +132,8 @@ const GRACE_MIN: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct RateLimiter {
     manager: ConnectionManager,
-    path: ZnodePath,
-    starts: ZnodePath,
-    queue: LockQueue,
-    starts_queue: LockQueue,
-    limit: u32,
-    window: Duration,
-    grace: Duration,
-    cache: Arc<StartCache>,
+    key: LimiterKey,
+    ahead: u32,
     data: Arc<[u8]>,
 }
 
@@ -160,29 +158,32 @@ impl RateLimiter {
         if window.as_millis() == 0 {
             return refused("window", format!("{window:?}"), "have at least a millisecond");
         }
-        let below = path.child("starts")?;
-        let queue = LockQueue::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?
-            .with_metric_name("rate_limiter");
-        Ok(Self {
-            manager: manager.clone(),
-            starts_queue: LockQueue::new(manager, below.clone(), START, STARTS)?,
-            queue: queue.with_reads(&[Read::Children(below.clone())])?,
-            path,
-            starts: below,
-            limit: starts,
-            window,
-            grace: GRACE_MIN.max(window / 10),
-            cache: Arc::default(),
-            data: manager.node_data().into(),
-        })
+        // A path that is too long with the chroot.
+        limiter_queue(manager, &path, manager.node_data())?;
+        let (key, data) = (LimiterKey::new(path, starts, window), manager.node_data().into());
+        Ok(Self { manager: manager.clone(), key, ahead: 0, data })
     }
 
     /// Sets the time for which an [`Admission`] is fresh after its request was sent. A start counts for that
-    /// much longer. Default: a tenth of the window, and at least 50 ms. If it is shorter than a round trip,
+    /// much longer, so a long grace leaves a part of the limit unused. If it is shorter than a round trip,
     /// every admission is stale.
+    ///
+    /// Default: four times the last round trip, and at least a hundredth of the window and 10 ms, and at most
+    /// a tenth of the window or 50 ms.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
-        Self { grace, ..self }
+        Self { key: self.key.with_grace(grace), ..self }
+    }
+
+    /// Takes up to so many starts before a call asks for them, so that most calls wait for no round trip.
+    /// Default: none.
+    ///
+    /// Starts are taken ahead while there are calls, and not in advance of the first one. They are fresh for
+    /// the [grace](Self::grace), and used up if no call comes until then. So set a grace too: with the default
+    /// one they are lost after some milliseconds. All tasks of the process share them.
+    #[must_use]
+    pub fn ahead(self, starts: u32) -> Self {
+        Self { ahead: starts, ..self }
     }
 
     /// Sets the data of the limiter's nodes, for people who inspect it. Default: the manager's node data,
@@ -196,7 +197,7 @@ impl RateLimiter {
     /// The path of the limiter, below the manager's chroot.
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
-        &self.path
+        self.key.path()
     }
 
     /// Waits until one start is admitted, without a limit of time.
@@ -253,25 +254,56 @@ impl RateLimiter {
     ///
     /// As [`admit`](Self::admit).
     pub async fn try_admit(&self) -> Result<TryAdmit, Error> {
-        self.check(1)?;
-        let request = StartRequest { limiter: self, asked: 1 };
-        Ok(match at_head::try_acquire(&request).await? {
-            Ok(admission) => TryAdmit::Admitted(admission),
-            Err(NotNow { phase, retry_after }) => {
-                let ahead = if let Phase::Queued { ahead, .. } = phase { ahead } else { 1 };
-                TryAdmit::Later { retry_after: retry_after.unwrap_or_else(|| self.time_of(ahead)) }
-            }
+        Ok(match self.ask(1, false, Deadline::after(self.manager.operation_timeout())).await? {
+            Answer::Admitted(admitted) => TryAdmit::Admitted(self.admission(1, admitted)),
+            Answer::Later { retry_after } => TryAdmit::Later { retry_after },
         })
     }
 
     async fn admit_by(&self, asked: u32, deadline: Deadline) -> Result<Admission, Error> {
-        self.check(asked)?;
-        at_head::acquire(&StartRequest { limiter: self, asked }, deadline).await
+        let is_try = deadline.is_immediate();
+        let limit = if is_try { Deadline::after(self.manager.operation_timeout()) } else { deadline };
+        match self.ask(asked, !is_try, limit).await? {
+            Answer::Admitted(admitted) => Ok(self.admission(asked, admitted)),
+            Answer::Later { retry_after } => Err(RateLimiterError::NoRoom {
+                path: self.whole_path(),
+                asked,
+                waited: deadline.waited(),
+                retry_after,
+            }
+            .into()),
+        }
     }
 
-    /// The time in which the limiter admits this many starts, in the long run.
-    fn time_of(&self, starts: u32) -> Duration {
-        self.window.saturating_add(self.grace).saturating_mul(starts.max(1)) / self.limit
+    fn admission(&self, starts: u32, admitted: Admitted) -> Admission {
+        Admission::new(&self.manager, starts, admitted.sent.after(admitted.grace))
+    }
+
+    /// Waits in the line of this process.
+    async fn ask(&self, starts: u32, waits: bool, deadline: Deadline) -> Result<Answer, Error> {
+        self.check(starts)?;
+        let line = line_of(&self.manager, &self.key);
+        let data = owner::signed(&self.data).into();
+        let ahead = self.ahead.min(self.key.starts());
+        let asked = Asked { starts, waits, deadline, data };
+        let (entered, needs_worker) = line.enter(asked, ahead, self.manager.now());
+        if needs_worker {
+            let worker = Worker::new(&line, self.key.clone());
+            if !self.manager.spawn(worker.run(self.manager.downgrade())) {
+                return Err(Error::Config(ConfigError::NoRuntime));
+            }
+        }
+        let in_line = match entered {
+            Entered::Ready(admitted) => return Ok(Answer::Admitted(admitted)),
+            Entered::InLine(in_line) => in_line,
+        };
+        tokio::select! {
+            biased;
+            () = self.manager.closing() => Err(Error::Closed),
+            answer = in_line.answer() => {
+                answer.unwrap_or_else(|| Err(Error::RuntimeEnded { path: self.whole_path() }))
+            }
+        }
     }
 
     fn check(&self, asked: u32) -> Result<(), Error> {
@@ -279,28 +311,25 @@ impl RateLimiter {
             let advice = "ask for one or more";
             return Err(ConfigError::Setting { name: "starts", value: "0".to_owned(), advice }.into());
         }
-        if asked > self.limit {
-            let (path, limit) = (self.whole_path(), self.limit);
+        let limit = self.key.starts();
+        if asked > limit {
+            let path = self.whole_path();
             return Err(RateLimiterError::TooManyStarts { path, asked, limit }.into());
         }
-        limits::check("starts", asked, &self.path, &self.data)
+        Ok(())
     }
 
     /// For errors and logs.
     fn whole_path(&self) -> WholePath {
-        self.manager.whole_path(&self.path)
+        self.manager.whole_path(self.key.path())
     }
+}
 
-    fn queue(&self) -> LockQueue {
-        self.queue.clone().with_node_data(owner::signed(&self.data))
-    }
-
-    /// The time for which a start counts, in milliseconds.
-    fn span(&self) -> i64 {
-        // Rounded up, so that no start comes a part of a millisecond too early.
-        let whole = self.window.saturating_add(self.grace).as_nanos().div_ceil(1_000_000);
-        i64::try_from(whole).unwrap_or(i64::MAX / 4)
-    }
+/// The queue of the limiter at this path.
+fn limiter_queue(manager: &ConnectionManager, path: &ZnodePath, data: &[u8]) -> Result<LockQueue, Error> {
+    let queue = LockQueue::new(manager, path.clone(), Label::LIMIT, RULE)?.with_metric_name("rate_limiter");
+    let queue = queue.with_persistent_directory().with_reads(&[Read::DataOnce(path.clone())])?;
+    Ok(queue.with_node_data(data))
 }
 
 impl Debug for RateLimiter {
@@ -308,9 +337,9 @@ impl Debug for RateLimiter {
         formatter
             .debug_struct("RateLimiter")
             .field("path", &self.whole_path())
-            .field("starts", &self.limit)
-            .field("window", &self.window)
-            .field("grace", &self.grace)
+            .field("starts", &self.key.starts())
+            .field("window", &self.key.window())
+            .field("grace", &self.key.set_grace())
             .finish_non_exhaustive()
     }
 }

@@ -59,9 +59,7 @@ impl Semaphore {
         match (at_head::decide(&request, &mut Some(hold), limit).await, wait) {
             (Ok(lease), _) => Ok(Some(lease)),
             (Err(NotTaken::Failed(error)), _) => Err(error),
-            (Err(NotTaken::NotNow(not_now)), Some(deadline)) => {
-                Err(request.timeout_error(not_now.phase, deadline))
-            }
+            (Err(NotTaken::NotNow(phase)), Some(deadline)) => Err(request.timeout_error(phase, deadline)),
             (Err(NotTaken::NotNow(_)), None) | (Err(NotTaken::Restart), _) => Ok(None),
         }
     }

@@ -109,7 +109,7 @@ impl QueueWait for SemaphoreQueued {
                 Ok(lease) => return Ok(lease),
                 // Queues again, at the end.
                 Err(NotTaken::Restart) => self.head = None,
-                Err(NotTaken::NotNow(not_now)) => return Err(request.timeout_error(not_now.phase, deadline)),
+                Err(NotTaken::NotNow(phase)) => return Err(request.timeout_error(phase, deadline)),
                 Err(NotTaken::Failed(error)) => {
                     self.head.take_if(|_| !error.is_timeout());
                     return Err(error);

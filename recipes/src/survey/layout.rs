@@ -11,7 +11,7 @@ pub(super) enum Layout {
     Election,
     /// The directories of a semaphore.
     Semaphore,
-    /// The directories of a rate limiter.
+    /// Contenders of a rate limiter.
     RateLimiter,
     /// No contender.
     Plain,
@@ -26,24 +26,19 @@ impl Layout {
                 Kind::LOCK => return Self::Mutex,
                 Kind::READ | Kind::WRITE => return Self::ReadWrite,
                 Kind::LATCH => return Self::Election,
+                Kind::LIMIT => return Self::RateLimiter,
                 _ => {}
             }
         }
         let has = |name: &str| children.iter().any(|child| child == name);
         let has_only = |names: [&str; 2]| children.iter().all(|child| names.contains(&child.as_str()));
-        if has("leases") && has_only(["leases", "locks"]) {
-            Self::Semaphore
-        } else if has("starts") && has_only(["starts", "locks"]) {
-            Self::RateLimiter
-        } else {
-            Self::Plain
-        }
+        if has("leases") && has_only(["leases", "locks"]) { Self::Semaphore } else { Self::Plain }
     }
 
     /// Whether the child may have locks below it: the nodes of contenders have not, nor have the directories
     /// of a recipe.
     pub(super) fn is_searched(self, child: &str) -> bool {
-        !is_contender_name(child) && !matches!(self, Self::Semaphore | Self::RateLimiter)
+        !is_contender_name(child) && !matches!(self, Self::Semaphore)
     }
 }
 
@@ -74,7 +69,7 @@ mod tests {
             (&["_c_a-latch-0000000001"], Layout::Election),
             (&["locks", "leases"], Layout::Semaphore),
             (&["leases"], Layout::Semaphore),
-            (&["starts", "locks"], Layout::RateLimiter),
+            (&["_c_a-limit-0000000001"], Layout::RateLimiter),
             (&["locks"], Layout::Plain),
             (&["leases", "rooms"], Layout::Plain),
             (&["0f__party__0000000001"], Layout::Plain),

@@ -1,11 +1,12 @@
 //! Reads a tree level by level.
 
 use futures::future::join_all;
-use lockkeeper_core::{ConnectionManager, Error, Label, LockQueue, NodeInfo, Refusal, Rule, Stat, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Error, NodeInfo, Refusal, Stat, ZnodePath};
 
 use super::layout::{Layout, may_be_a_directory};
 use super::{Survey, SurveyGroup};
-use crate::inspection::{InspectedRecipe, Inspection, waiting};
+use crate::inspection::{InspectedRecipe, Inspection};
+use crate::rate_limiter::RateLimiter;
 use crate::semaphore::Semaphore;
 use crate::{Election, Mutex, RwLock};
 
@@ -94,7 +95,7 @@ pub(crate) async fn inspect_path(
     let listed = Listed { path: path.clone(), children, directories: Vec::new() };
     let listed = without_directories(manager, listed, &mut Vec::new()).await?;
     match Layout::of(&listed.children) {
-        Layout::Plain => Ok(None),
+        Layout::Plain => RateLimiter::inspect_at(manager, &path).await,
         layout => inspect(manager, path, layout).await.map(Some),
     }
 }
@@ -120,12 +121,11 @@ async fn inspect(manager: &ConnectionManager, path: ZnodePath, layout: Layout) -
         Layout::ReadWrite => RwLock::new(manager, path)?.inspect().await,
         Layout::Election => Election::new(manager, path, "")?.inspect().await,
         Layout::Semaphore => Semaphore::inspect_at(manager, path).await,
-        Layout::RateLimiter => {
-            // The window is known to the limiter's users only, so no start is said to count.
-            let queue = LockQueue::new(manager, path.child("locks")?, Label::LOCK, Rule::MUTEX)?;
-            let contenders = waiting(queue.inspect().await?).collect();
-            Ok(Inspection::of(RATE_LIMITER, manager, &path, None, contenders))
-        }
+        Layout::RateLimiter => match RateLimiter::inspect_at(manager, &path).await? {
+            Some(inspection) => Ok(inspection),
+            // Its first contender has not written yet.
+            None => Ok(Inspection::of(RATE_LIMITER, manager, &path, None, Vec::new())),
+        },
     }
 }
 

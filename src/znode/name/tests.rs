@@ -117,7 +117,7 @@ proptest! {
 
     #[test]
     fn what_the_server_writes_is_read_back(sequence: i32, label in prop::sample::select(vec![
-        Label::LOCK, Label::LEASE, Label::READ, Label::WRITE, Label::LATCH,
+        Label::LOCK, Label::LEASE, Label::READ, Label::WRITE, Label::LATCH, Label::LIMIT,
     ])) {
         // Java's %010d counts the sign as one of the ten places.
         let number = if sequence < 0 {

@@ -1,18 +1,17 @@
-//! Faults between a rate limiter's transaction, whose answer is lost, and the list that finds its nodes.
+//! Faults between a rate limiter's write, whose answer is lost, and the read that looks for it.
 
 use std::time::Duration;
 
 use futures::poll;
 use lockkeeper::{BootInstant, ConnectionManager, RateLimiter};
+use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::cut_off;
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, builder, children};
+use crate::server_fixture::{ServerFixture, builder};
 
 const PATH: &str = "/rate";
-const STARTS: &str = "/rate/starts";
-const LOCKS: &str = "/rate/locks";
 const WINDOW: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(100);
 
@@ -20,21 +19,27 @@ fn limiter(manager: &ConnectionManager, starts: u32) -> RateLimiter {
     RateLimiter::new(manager, PATH, starts, WINDOW).unwrap().grace(GRACE)
 }
 
-/// The transaction is held on its way, its connection breaks, and a list finds no node. Then the server
-/// applies the transaction, after the list that precedes the second try. The answer to that list is late by
-/// more than the grace, and the second try finds the nodes of the first one.
+/// The starts in the data of the limiter.
+fn starts(machine: &Machine) -> u64 {
+    let data = machine.tree().node(PATH).and_then(|node| node.data.clone());
+    let text = String::from_utf8_lossy(data.as_deref().unwrap_or_default()).into_owned();
+    let lines = text.lines().skip(1);
+    lines.filter_map(|line| line.split(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+/// The write is held on its way, its connection breaks, and the server applies it. The answer to the read
+/// that finds it is late by more than the grace.
 #[tokio::test]
 async fn a_start_that_is_committed_late_is_fresh_only_from_its_own_request_on() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let actor = builder(&server_fixture.server.connect_string()).session_timeout(Duration::from_secs(10));
+    let server = &server_fixture.server;
+    let actor = builder(&server.connect_string()).session_timeout(Duration::from_secs(10));
     let actor = actor.connect().await.unwrap();
     let session = server_fixture.sessions_of_actor()[0];
     // This admission creates the directory.
     let _ = limiter(&actor, 2).admit().await.unwrap();
 
-    let held = server_fixture
-        .server
-        .fault(When::op(Op::Multi).path("/rate/starts/*").session(session), Fault::HoldRequest);
+    let held = server.fault(When::op(Op::Multi).path(PATH).session(session), Fault::HoldRequest);
     let admitting = tokio::spawn({
         let limiter = limiter(&actor, 2);
         async move {
@@ -42,25 +47,46 @@ async fn a_start_that_is_committed_late_is_fresh_only_from_its_own_request_on() 
             (admission.is_fresh(), BootInstant::now())
         }
     });
-    within("the transaction", held.hit()).await.unwrap();
-    let list = server_fixture
-        .server
-        .fault(When::op(Op::GetChildren2).path(STARTS).session(session), Fault::HoldReply);
-    server_fixture.server.drop_connections();
-    within("the list before the second try", list.hit()).await.unwrap();
+    within("the write", held.hit()).await.unwrap();
+    let read = server.fault(When::op(Op::GetData).path(PATH).session(session), Fault::HoldReply);
+    server.drop_connections();
     held.release();
-    let applied = server_fixture
-        .server
-        .wait_until(|machine| children(machine, STARTS).len() == 2 && children(machine, LOCKS).is_empty());
-    within("the first transaction", applied).await.unwrap();
+    within("the first write", server.wait_until(|machine| starts(machine) == 2)).await.unwrap();
     let written = BootInstant::now();
+    within("the read that finds it", read.hit()).await.unwrap();
     // The passing of time is the subject: the answer arrives after the grace.
     tokio::time::sleep(GRACE).await;
-    list.release();
+    read.release();
     let (is_fresh, admitted) = within("an admission", admitting).await.unwrap().unwrap();
-    // Either the limiter made another start, or it reports the first one as stale.
-    let is_another = server_fixture.server.inspect(|machine| children(machine, STARTS).len()) > 2;
+    // Either the limiter recorded another start, or it reports the first one as stale.
+    let is_another = server.inspect(starts) > 2;
     assert!(!is_fresh || is_another, "a start that counts for {:?} is fresh", admitted.since(written));
+}
+
+/// A write that was given up is applied after another process has written: it names a version that the node
+/// does not have any more, and the node of its contender is gone.
+#[tokio::test]
+async fn a_write_that_is_applied_after_its_call_replaces_no_later_window() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let server = &server_fixture.server;
+    let actor = builder(&server.connect_string()).session_timeout(Duration::from_secs(10));
+    let actor = actor.connect().await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    let _ = limiter(&actor, 3).admit().await.unwrap();
+    let held = server.fault(When::op(Op::Multi).path(PATH).session(session), Fault::HoldRequest);
+    let admitting = tokio::spawn({
+        let limiter = limiter(&actor, 3);
+        async move { limiter.admit().await.map(drop) }
+    });
+    within("the write", held.hit()).await.unwrap();
+    admitting.abort();
+    let rival = limiter(&server_fixture.rival, 3);
+    let _ = within("an admission of the rival", rival.admit()).await.unwrap().unwrap();
+    let before = server.inspect(|machine| machine.tree().node(PATH).unwrap().data.clone());
+    held.release();
+    // Behind the request that was held.
+    actor.znodes().read("/zookeeper").await.unwrap();
+    assert_eq!(server.inspect(|machine| machine.tree().node(PATH).unwrap().data.clone()), before);
 }
 
 /// An event makes the contender the head while the link is down. The limiter sends the reads of the admission
@@ -73,9 +99,9 @@ async fn an_admission_whose_reads_are_sent_without_a_link_uses_one_start() {
     let limiter_of_actor = limiter(&actor, 100);
     // This admission creates the directory.
     let _ = limiter_of_actor.admit().await.unwrap();
-    for starts in [1, 3, 5, 7] {
+    for used in [1, 3, 5, 7] {
         let session = server_fixture.server.sessions()[0];
-        let when = When::op(Op::Multi).path("/rate/starts/*").session(session);
+        let when = When::op(Op::Multi).path(PATH).session(session);
         let first = server_fixture.server.fault(when, Fault::HoldRequest);
         let admitting_first = tokio::spawn({
             let limiter = limiter(&server_fixture.rival, 100);
@@ -96,7 +122,7 @@ async fn an_admission_whose_reads_are_sent_without_a_link_uses_one_start() {
         assert!(poll!(&mut admitting).is_pending(), "there is no link");
         drop(away);
         let _ = within("an admission", admitting).await.unwrap().unwrap();
-        let count = server_fixture.server.inspect(|machine| children(machine, STARTS).len());
-        assert_eq!(count, starts + 2, "a start was used up without an admission");
+        let count = server_fixture.server.inspect(starts);
+        assert_eq!(count, used + 2, "a start was used up without an admission");
     }
 }

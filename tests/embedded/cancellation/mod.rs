@@ -230,7 +230,10 @@ for_each_lock!(recipes);
 #[tokio::test]
 async fn an_admission_dropped_anywhere_under_any_fault_leaves_no_contender_in_the_queue() {
     let admit = |actor: ConnectionManager| async move {
-        RateLimiter::new(&actor, LOCK, 1_000, Duration::from_secs(60)).unwrap().admit().await
+        RateLimiter::new(&actor, format!("{LOCK}/calls"), 1_000, Duration::from_secs(60))
+            .unwrap()
+            .admit()
+            .await
     };
     dropped_anywhere(&Plain, admit).await;
 }

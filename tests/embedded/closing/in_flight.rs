@@ -31,7 +31,8 @@ fn admits(
     manager: ConnectionManager,
     number: usize,
 ) -> Option<(&'static str, BoxFuture<'static, Result<(), Error>>)> {
-    let calls = RateLimiter::new(&manager, LOCK, 1, std::time::Duration::from_secs(600)).unwrap();
+    let calls =
+        RateLimiter::new(&manager, format!("{LOCK}/calls"), 1, std::time::Duration::from_secs(600)).unwrap();
     match number {
         0 => Some(("admit", Box::pin(async move { calls.admit().await.map(drop) }))),
         1 => Some(("try to be admitted", Box::pin(async move { calls.try_admit().await.map(drop) }))),

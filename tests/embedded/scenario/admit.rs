@@ -18,6 +18,11 @@ pub(crate) struct Admit;
 /// More than one, so that an admission whose answer is lost does not fill the window.
 const STARTS: u32 = 8;
 
+/// The path of the limiter.
+fn calls() -> String {
+    format!("{LOCK}/calls")
+}
+
 impl Scenario for Admit {
     fn adapter(self) -> AnyAdapter {
         &Plain
@@ -30,7 +35,7 @@ impl Scenario for Admit {
 
     async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         let limiter =
-            RateLimiter::new(&fixture.actor()?, LOCK, STARTS, Duration::from_secs(60)).map_err(say)?;
+            RateLimiter::new(&fixture.actor()?, calls(), STARTS, Duration::from_secs(60)).map_err(say)?;
         match limiter.admit().await {
             Ok(admission) if admission.is_fresh() => Ok(Ending::new("admitted")),
             Ok(_) => Ok(Ending::new("admitted too late, and said so")),
@@ -43,16 +48,16 @@ impl Scenario for Admit {
         }
     }
 
-    /// The starts that are written are those that were committed: the try that was answered, and for each
-    /// break of the link one whose answer was lost; a fault alone loses one.
+    /// The starts that count are those of the try that was answered, and for each break of the link those of
+    /// one whose answer was lost; a fault alone loses one.
     fn verdict(self, fixture: &Fixture) -> Result<(), String> {
-        let starts = format!("{LOCK}/starts");
-        let written = fixture
-            .server_fixture
-            .server
-            .inspect(|machine| machine.tree().node(&starts).map_or(0, |node| node.children.len()));
-        let breaks = fixture.breaks().max(1);
-        if u64::try_from(written).is_ok_and(|written| written <= 1 + breaks) {
+        let path = calls();
+        let data = fixture.server_fixture.server.inspect(|machine| machine.tree().node(&path)?.data.clone());
+        let text = String::from_utf8_lossy(data.as_deref().unwrap_or_default()).into_owned();
+        // Behind the line with the limit, each line begins with a number of starts.
+        let starts = text.lines().skip(1).filter_map(|line| line.split(' ').next()?.parse::<u64>().ok());
+        let (written, breaks) = (starts.sum::<u64>(), fixture.breaks().max(1));
+        if written <= 1 + breaks {
             return Ok(());
         }
         Err(format!("{written} starts were used up, though the link broke {breaks} times at most"))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::error::{Refusal, SemaphoreError};
+use lockkeeper::error::{RateLimiterError, Refusal, SemaphoreError};
 use lockkeeper::locks::SharedLimit;
 use lockkeeper::{Error, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore};
 use lockkeeper_tests::{CreateMode, Ensemble, RawClient};
@@ -81,10 +81,16 @@ async fn foreign_data_is_ignored_or_shown() {
         make(&mut raw, &at("s/leases"), data, CreateMode::Persistent).await;
         Mutex::new(&manager, at("m")).unwrap().acquire().await.unwrap().release().await.unwrap();
         Semaphore::new(&manager, at("s"), 3).unwrap().acquire_many(3).await.unwrap().release().await.unwrap();
-        // Starts without a window in their data count for as long as our own.
-        make(&mut raw, &at("r/starts/_c_x-start-"), data, CreateMode::PersistentSequential).await;
+        // A limiter does not replace data that is no window.
+        make(&mut raw, &at("r"), data, CreateMode::Persistent).await;
         let limiter = RateLimiter::new(&manager, at("r"), 1, Duration::from_secs(60)).unwrap();
-        assert!(limiter.try_admit().await.unwrap().admitted().is_none());
+        match limiter.try_admit().await {
+            Ok(tried) => assert!(data.is_empty() && tried.admitted().is_some()),
+            Err(error) => assert!(
+                matches!(error.recipe(), Some(RateLimiterError::ForeignData { .. })) && !data.is_empty(),
+                "{error}"
+            ),
+        }
         // The error shows the predecessor's data even if the bytes are no text.
         let held = at("h/_c_6f9619ff-8b86-4d11-b42d-00cf4fc964ff-lock-");
         make(&mut raw, &held, data, CreateMode::EphemeralSequential).await;

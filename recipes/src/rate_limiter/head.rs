@@ -1,0 +1,257 @@
+//! The head of the queue: it reads the window, waits until there is room, and records the starts of a batch.
+
+use std::time::Duration;
+
+use lockkeeper_core::{
+    BootInstant, ConnectionManager, Deadline, Error, Hold, HoldExt, ManagerExt, Operation, Phase, ReadResult,
+    Refusal, TxnError, TxnResult,
+};
+
+use super::decide::{Now, Record, Step, Window, next};
+use super::encoding::{self, Claim};
+use super::error::{RateLimiterError, waiting_for_starts};
+use super::line::{Admitted, Answer};
+use super::worker::{Batch, Worker, Written};
+
+/// So many batches a process takes, while it knows of no other contender.
+const BATCHES_MAX: u32 = 32;
+
+/// What the head knows.
+struct Head {
+    window: Window,
+    /// The version of the node.
+    version: i32,
+    /// The servers' time: see [`Now::proven`].
+    proven: i64,
+    /// When a write of this turn has shown it.
+    proven_at: Option<BootInstant>,
+    /// The contenders in the queue, with this one.
+    contenders: u32,
+}
+
+/// What became of a write.
+enum Write {
+    Done,
+    /// It was refused, or has no answer: read again.
+    ReadAgain,
+    /// The turn is over: the hold was lost, or no call is left.
+    Over,
+}
+
+impl Worker {
+    /// Admits calls under this hold, until none is left or others have their turn.
+    pub(super) async fn admit_under(
+        &mut self,
+        manager: &ConnectionManager,
+        mut hold: Hold,
+    ) -> Result<(), Error> {
+        // The turn is taken again after its loss.
+        hold.defer_loss_report();
+        let mut batches_left = BATCHES_MAX;
+        loop {
+            let Some(mut head) = self.read(manager, &mut hold).await? else { return Ok(()) };
+            loop {
+                let calls = self.line.seen();
+                if calls.is_empty() || batches_left == 0 {
+                    return Ok(());
+                }
+                let asked: Vec<u32> = calls.iter().map(|call| call.asked).collect();
+                let now = head.now(manager);
+                let (calls, starts) =
+                    match next(&head.window, self.key.limits(), now, &asked, head.contenders) {
+                        Step::Admit { requests, starts } => {
+                            (calls.iter().take(requests).map(|call| call.number).collect(), starts)
+                        }
+                        Step::LearnTime => (Vec::new(), 0),
+                        Step::Wait(millis) => {
+                            if self.wait_for_room(manager, &hold, &head, now.estimated, millis).await {
+                                continue;
+                            }
+                            return Ok(());
+                        }
+                    };
+                match self.write(manager, &hold, &mut head, calls, starts).await? {
+                    Write::Done if starts > 0 => {
+                        batches_left = if head.contenders > 1 { 0 } else { batches_left - 1 };
+                    }
+                    Write::Done => {}
+                    Write::ReadAgain => break,
+                    Write::Over => return Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Reads the window. `None` if the turn is over.
+    async fn read(&mut self, manager: &ConnectionManager, hold: &mut Hold) -> Result<Option<Head>, Error> {
+        let path = self.key.path();
+        let read = match self.within(manager, Phase::Answer, hold.read(Deadline::never())).await {
+            Some(read) => read?.into_iter().next(),
+            None => return Ok(None),
+        };
+        // The node of this contender is in the directory, so the directory exists, or the hold is lost.
+        let Some(ReadResult::Data { data, stat }) = read else { return Ok(None) };
+        let whole = || manager.whole_path(path);
+        if stat.ephemeral_owner != 0 {
+            return Err(RateLimiterError::NotLasting { path: whole() }.into());
+        }
+        let Some(recorded) = encoding::decode(&data, &stat) else {
+            return Err(RateLimiterError::ForeignData { path: whole() }.into());
+        };
+        if data.is_empty() {
+            let starts = path.child("starts")?;
+            let earlier = self.within(manager, Phase::Answer, manager.znodes().read(&starts)).await;
+            match earlier {
+                Some(Ok(None) | Err(Error::Refused { refusal: Refusal::NoAuth, .. })) => {}
+                Some(Ok(Some(_))) => {
+                    return Err(RateLimiterError::EarlierLayout { path: whole() }.into());
+                }
+                Some(Err(error)) => return Err(error),
+                None => return Ok(None),
+            }
+        }
+        if let Some(batch) = self.in_doubt.take()
+            && recorded.mark.as_deref() == Some(&batch.mark)
+        {
+            self.line.admit(&batch.calls, batch.admitted);
+        }
+        let latest = recorded.window.records().last().map_or(i64::MIN, |record| record.at);
+        Ok(Some(Head {
+            window: recorded.window,
+            version: stat.version,
+            proven: stat.mtime.max(latest),
+            proven_at: None,
+            contenders: stat.children.try_into().unwrap_or(1),
+        }))
+    }
+
+    /// Records starts for these calls, and learns the servers' time.
+    async fn write(
+        &mut self,
+        manager: &ConnectionManager,
+        hold: &Hold,
+        head: &mut Head,
+        calls: Vec<u64>,
+        starts: u32,
+    ) -> Result<Write, Error> {
+        let limits = self.key.limits();
+        let (path, window) = (self.key.path().clone(), limits.window);
+        self.batches += 1;
+        let mark = format!("{}-{}", hold.path().rsplit('/').next().unwrap_or_default(), self.batches);
+        let grace = self.key.grace(self.round_trip);
+        let grace_millis = i64::try_from(grace.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX / 4);
+        let claim = Claim { starts, grace: grace_millis, mark: mark.clone() };
+        head.window.forget_over(window, head.proven);
+        let data = encoding::encode(limits, &claim, &head.window);
+        let sent = manager.now();
+        let admitted = Admitted { sent, grace };
+        let commit = hold.txn().set(path, data, head.version).commit();
+        let Some(committed) = self.within(manager, Phase::Answer, commit).await else {
+            return Ok(Write::Over);
+        };
+        let stat = match committed {
+            Ok(results) => match results.into_iter().next() {
+                Some(TxnResult::Written { stat, .. }) => stat,
+                _ => return Ok(Write::ReadAgain),
+            },
+            Err(error) => return self.after_failed_write(error, Batch { calls, mark, admitted }),
+        };
+        let observed = manager.now();
+        self.round_trip = Some(observed.since(sent));
+        head.version = stat.version;
+        head.proven = head.proven.max(stat.mtime);
+        head.proven_at = Some(observed);
+        head.contenders = stat.children.try_into().unwrap_or(1);
+        if starts > 0 {
+            head.window.add(Record { at: stat.mtime, starts, grace: grace_millis });
+            self.line.admit(&calls, admitted);
+        }
+        let left = head.window.over_at(window).map_or(0, |over| over.saturating_sub(head.proven).max(0));
+        let left = Duration::from_millis(left.unsigned_abs());
+        // The clocks of two machines differ a little.
+        let left = left.saturating_add(left / 64).saturating_add(Duration::from_millis(100));
+        self.written = Some(Written { version: stat.version, left });
+        Ok(Write::Done)
+    }
+
+    fn after_failed_write(&mut self, error: TxnError, batch: Batch) -> Result<Write, Error> {
+        match error {
+            TxnError::Lost(_) => Ok(Write::Over),
+            // Another client wrote to the node, or it was deleted by hand.
+            TxnError::Refused { refusal: Refusal::BadVersion | Refusal::NoNode, .. } => Ok(Write::ReadAgain),
+            TxnError::Refused { refusal, .. } if refusal.is_transient() => Ok(Write::ReadAgain),
+            TxnError::Refused { path, refusal, .. } => {
+                Err(Error::Refused { operation: Operation::Commit, path, refusal })
+            }
+            TxnError::Failed(error) if error.outcome_unknown() => {
+                // The next read shows it, if no other process writes before. If not, the starts are used up.
+                self.in_doubt = Some(batch);
+                Ok(Write::ReadAgain)
+            }
+            error if error.is_transient() => Ok(Write::ReadAgain),
+            error => Err(error.into()),
+        }
+    }
+
+    /// Waits for so many milliseconds, or until the calls are other ones. Returns false if the turn is over.
+    async fn wait_for_room(
+        &mut self,
+        manager: &ConnectionManager,
+        hold: &Hold,
+        head: &Head,
+        estimated: i64,
+        millis: i64,
+    ) -> bool {
+        self.turn_down(manager, &head.window, estimated);
+        let Some(first) = self.line.seen().first().copied() else { return false };
+        let limits = self.key.limits();
+        let free = limits.starts.saturating_sub(head.window.used(limits.window, estimated));
+        let pause = Duration::from_millis(millis.max(1).unsigned_abs());
+        tokio::select! {
+            biased;
+            _ = hold.lost() => return false,
+            () = self.line.deadline().passed() => {
+                self.expire(manager, &waiting_for_starts(free, first.asked));
+            }
+            () = self.line.changed.notified() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+        true
+    }
+
+    /// Ends the calls for which there is certainly no room in time.
+    pub(super) fn turn_down(&self, manager: &ConnectionManager, window: &Window, now: i64) {
+        let limits = self.key.limits();
+        let mut ahead = 0_u64;
+        self.line.end(|call| {
+            let retry_after = |millis: i64| Duration::from_millis(millis.max(1).unsigned_abs());
+            let wait = window.wait(limits, ahead, call.asked, now);
+            if !call.waits && wait > 0 {
+                return Some(Ok(Answer::Later { retry_after: retry_after(wait) }));
+            }
+            // Calls ahead may end, but starts that are recorded stay.
+            let alone = window.wait(limits, 0, call.asked, now);
+            let left = call.deadline.left().filter(|_| alone > 0);
+            if left.is_some_and(|left| left < retry_after(alone)) {
+                let (path, asked) = (manager.whole_path(self.key.path()), call.asked);
+                let (waited, retry_after) = (call.deadline.waited(), retry_after(wait.max(alone)));
+                return Some(Err(RateLimiterError::NoRoom { path, asked, waited, retry_after }.into()));
+            }
+            ahead = ahead.saturating_add(call.asked.into());
+            None
+        });
+    }
+}
+
+impl Head {
+    fn now(&self, manager: &ConnectionManager) -> Now {
+        let passed =
+            |since: BootInstant| i64::try_from(manager.now().since(since).as_millis()).unwrap_or(i64::MAX);
+        let estimated = match self.proven_at {
+            Some(at) => self.proven.saturating_add(passed(at)),
+            // An estimate may be wrong, as by another clock. So it only decides to ask for the time.
+            None => manager.estimated_server_time().map_or(i64::MAX, |now| now.max(self.proven)),
+        };
+        Now { proven: self.proven, estimated }
+    }
+}

@@ -1,0 +1,235 @@
+//! The task that takes starts for the calls of this process, while there are any.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockkeeper_core::{
+    ConnectionManager, Deadline, Error, Hold, ManagerExt, Phase, Ticket, WeakConnectionManager,
+};
+use tracing::debug;
+
+use super::encoding;
+use super::limiter_queue;
+use super::line::{Admitted, Answer, Line};
+use super::numbers::LimiterKey;
+
+/// One for each line with calls. It stays until its starts count no more, and then deletes the node with the
+/// window, if no other process has written to it since.
+pub(super) struct Worker {
+    pub(super) line: Arc<Line>,
+    pub(super) key: LimiterKey,
+    /// How long the last write took.
+    pub(super) round_trip: Option<Duration>,
+    /// What this worker wrote last.
+    pub(super) written: Option<Written>,
+    /// The last batch whose write had no answer.
+    pub(super) in_doubt: Option<Batch>,
+    pub(super) batches: u64,
+    has_ended: bool,
+}
+
+/// The node with the window after a write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    pub(super) version: i32,
+    /// The time until nothing counts.
+    pub(super) left: Duration,
+}
+
+/// Calls whose starts are recorded by one write.
+#[derive(Clone, Debug)]
+pub(super) struct Batch {
+    /// The numbers of the calls.
+    pub(super) calls: Vec<u64>,
+    pub(super) mark: String,
+    /// The answer to the calls, if the write was committed.
+    pub(super) admitted: Admitted,
+}
+
+impl Worker {
+    pub(super) fn new(line: &Arc<Line>, key: LimiterKey) -> Self {
+        let line = Arc::clone(line);
+        Self { line, key, round_trip: None, written: None, in_doubt: None, batches: 0, has_ended: false }
+    }
+
+    pub(super) async fn run(mut self, manager: WeakConnectionManager) {
+        loop {
+            if self.line.is_empty() && !self.idle(&manager).await {
+                // A call may have come meanwhile.
+                if self.line.end_worker() {
+                    self.has_ended = true;
+                    return;
+                }
+                continue;
+            }
+            let Some(manager) = manager.upgrade() else { return };
+            // Boxed: an idle worker is small.
+            if let Err(error) = Box::pin(self.turn(&manager)).await {
+                self.line.end(|_| Some(Err(error.clone())));
+            }
+        }
+    }
+
+    /// Waits for a call. Returns false once the starts count no more: then nothing is left to do.
+    async fn idle(&mut self, manager: &WeakConnectionManager) -> bool {
+        let Some(written) = self.written.take() else { return false };
+        let until = pin!(tokio::time::sleep(written.left));
+        tokio::select! {
+            biased;
+            () = self.line.until_called() => {
+                self.written = Some(written);
+                return true;
+            }
+            () = manager.ended() => return false,
+            () = until => {}
+        }
+        if let Some(manager) = manager.upgrade() {
+            // A node that another process uses has children, or another version.
+            let deleted = manager.znodes().delete_at(self.key.path(), written.version).await;
+            debug!(path = %self.key.path(), ?deleted, "the window is over");
+        }
+        false
+    }
+
+    /// Enters the queue once, for the calls that wait.
+    async fn turn(&mut self, manager: &ConnectionManager) -> Result<(), Error> {
+        let taken = async {
+            match self.wait_for_turn(manager).await? {
+                Some(hold) => self.admit_under(manager, hold).await,
+                None => Ok(()),
+            }
+        };
+        let taken = tokio::select! {
+            biased;
+            () = manager.closing() => return Err(Error::Closed),
+            taken = taken => taken,
+        };
+        match taken {
+            // It queues again.
+            Err(error) if error.is_lost() => Ok(()),
+            taken => taken,
+        }
+    }
+
+    /// Waits for the hold of the queue. `None` if no call is left.
+    async fn wait_for_turn(&mut self, manager: &ConnectionManager) -> Result<Option<Hold>, Error> {
+        let queue = limiter_queue(manager, self.key.path(), &self.line.data())?;
+        let Some(ticket) = self.within(manager, Phase::Connecting, queue.enqueue(Deadline::never())).await
+        else {
+            return Ok(None);
+        };
+        let mut ticket = ticket?;
+        if ticket.position() != Some(0) {
+            self.look(manager).await?;
+        }
+        while !self.line.is_empty() {
+            if let Some(hold) = self.wait_on(manager, &mut ticket).await? {
+                return Ok(Some(hold));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until the earliest deadline of the calls, or until a call comes with an earlier one.
+    async fn wait_on(
+        &mut self,
+        manager: &ConnectionManager,
+        ticket: &mut Ticket,
+    ) -> Result<Option<Hold>, Error> {
+        let deadline = self.line.deadline();
+        let mut wait = pin!(ticket.wait(deadline));
+        loop {
+            tokio::select! {
+                biased;
+                waited = &mut wait => match waited {
+                    Ok(hold) => return Ok(Some(hold)),
+                    Err(Error::Timeout { phase, .. }) => {
+                        self.expire(manager, &phase);
+                        return Ok(None);
+                    }
+                    Err(error) => return Err(error),
+                },
+                () = self.line.changed.notified() => {}
+            }
+            self.look(manager).await?;
+            if self.line.is_empty() || is_earlier(self.line.deadline(), deadline) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads the window without a hold: it ends the calls for which there is certainly no room in time.
+    async fn look(&mut self, manager: &ConnectionManager) -> Result<(), Error> {
+        if !self.line.take_unseen() {
+            return Ok(());
+        }
+        let read = self.within(manager, Phase::Answer, manager.znodes().read(self.key.path())).await;
+        let (data, stat) = match read {
+            Some(Ok(Some(read))) => read,
+            // It grants nothing, so the calls wait for their turn.
+            Some(Err(error)) if error.is_transient() => return Ok(()),
+            Some(Err(error)) => return Err(error),
+            Some(Ok(None)) | None => return Ok(()),
+        };
+        if let Some(recorded) = encoding::decode(&data, &stat) {
+            let estimated = stat.mtime.max(manager.estimated_server_time().unwrap_or(i64::MIN));
+            self.turn_down(manager, &recorded.window, estimated);
+        }
+        Ok(())
+    }
+
+    /// Waits for `work`, and ends the calls whose deadline passes meanwhile. `None` if no call is left.
+    pub(super) async fn within<T>(
+        &self,
+        manager: &ConnectionManager,
+        phase: Phase,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Some(done),
+                () = self.line.deadline().passed() => self.expire(manager, &phase),
+                () = self.line.moved() => {}
+            }
+            if self.line.is_empty() {
+                return None;
+            }
+        }
+    }
+
+    /// Ends the calls whose deadline has passed in this phase.
+    pub(super) fn expire(&self, manager: &ConnectionManager, phase: &Phase) {
+        let path = manager.whole_path(self.key.path());
+        self.line.end(|call| {
+            if !call.deadline.has_passed() {
+                return None;
+            }
+            Some(match phase {
+                Phase::Queued { ahead, .. } if !call.waits => {
+                    Ok(Answer::Later { retry_after: self.key.time_of(*ahead) })
+                }
+                phase => {
+                    let (phase, path, waited) = (phase.clone(), path.clone(), call.deadline.waited());
+                    Err(Error::Timeout { phase, path, waited })
+                }
+            })
+        });
+    }
+}
+
+fn is_earlier(one: Deadline, other: Deadline) -> bool {
+    let left = |deadline: Deadline| deadline.left().unwrap_or(Duration::MAX);
+    left(one) < left(other)
+}
+
+impl Drop for Worker {
+    /// The runtime is shut down, or the manager has gone.
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.line.abandon();
+        }
+    }
+}
