@@ -2,6 +2,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use tracing::{Span, debug_span, field};
+use uuid::Uuid;
 
 use super::rule::Rule;
 use crate::error::{ConfigError, Error};
@@ -11,7 +12,7 @@ use crate::local::decide::ContenderKind;
 use crate::manager::{ConnectionManager, HoldEvents};
 use crate::session::{OwnedNode, ParentLifetime};
 use crate::telemetry::timers::WaitTimer;
-use crate::znode::name::{Label, NodeName};
+use crate::znode::name::{CreateId, Label, NodeName};
 use crate::znode::path::{IntoPath, ZnodePath};
 use crate::znode::whole_path::WholePath;
 
@@ -139,6 +140,8 @@ impl LockQueue {
         }
         rule.check_labels().map_err(ConfigError::Label)?;
         let full_directory = manager.full_path(&directory)?;
+        // The longest name of a contender.
+        full_directory.child(&format!("{}-000000000", CreateId::new(Uuid::nil()).name(label)))?;
         let metric_name = label.kind().metric_name();
         let config = QueueConfig {
             directory,
@@ -172,14 +175,14 @@ impl LockQueue {
         Ok(self)
     }
 
-    /// Makes the directory a persistent node, which stays when the queue is empty: for a recipe that keeps its
-    /// state in the data of the directory. The recipe deletes it. Default: a container node, which the server
-    /// deletes.
+    /// Makes the directory a persistent node with these data at first, which stays when the queue is empty:
+    /// for a recipe that keeps its state in the data of the directory. The recipe deletes it. Default: a
+    /// container node without data, which the server deletes.
     ///
-    /// A directory that exists already stays as it is.
+    /// A directory that exists already stays as it is. So its data tell whether it may be deleted.
     #[must_use]
-    pub fn with_persistent_directory(mut self) -> Self {
-        Arc::make_mut(&mut self.config).lifetime = ParentLifetime::AloneForEver;
+    pub fn with_persistent_directory(mut self, data: &'static [u8]) -> Self {
+        Arc::make_mut(&mut self.config).lifetime = ParentLifetime::AloneForEver(data);
         self
     }
 

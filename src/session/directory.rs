@@ -15,8 +15,9 @@ pub(crate) enum ParentLifetime {
     WhileUsed,
     /// It is never removed, and neither are the parents that are made for it.
     ForEver,
-    /// It is never removed. The parents that are made for it are as with `WhileUsed`.
-    AloneForEver,
+    /// It is never removed, and has these data at first. The parents that are made for it are as with
+    /// `WhileUsed`.
+    AloneForEver(&'static [u8]),
 }
 
 /// Creates a directory and its missing parents.
@@ -43,14 +44,14 @@ pub(crate) async fn make_directory(
         }
     }
     while let Some(path) = missing.pop() {
-        let is_removed = match lifetime {
-            ParentLifetime::WhileUsed => true,
-            ParentLifetime::ForEver => false,
-            ParentLifetime::AloneForEver => path != *directory,
+        let (is_removed, data): (bool, &[u8]) = match lifetime {
+            ParentLifetime::ForEver => (false, &[]),
+            ParentLifetime::AloneForEver(data) if path == *directory => (false, data),
+            ParentLifetime::WhileUsed | ParentLifetime::AloneForEver(_) => (true, &[]),
         };
         let as_container = is_removed && session.has_containers();
         let mode = if as_container { CreateMode::Container } else { CreateMode::Persistent };
-        let create = || session.create(path.as_str(), &[], mode);
+        let create = || session.create(path.as_str(), data, mode);
         let mut reply = if as_container {
             session.send_suspect(Suspect::Container, deadline, create).await
         } else {

@@ -113,7 +113,7 @@ async fn an_admission_costs_five_requests_in_two_round_trips_and_a_refusal_asks_
     proxies.clear_log();
     let _ = limiter.admit().await.unwrap();
     no_node_is_left(&ensemble, PATH).await;
-    let all = [OpCode::Create2, OpCode::GetChildren2, OpCode::GetData, OpCode::Multi];
+    let all = [OpCode::Create2, OpCode::GetChildren, OpCode::GetData, OpCode::Multi];
     let sent = sent(&proxies);
     assert_eq!(sent.get(..4), Some(&all[..]), "{sent:?}");
     assert_eq!(sent.len(), 5, "{sent:?}");
@@ -181,5 +181,5 @@ async fn the_window_of_a_container_is_refused_because_the_servers_delete_it() {
     let container = lockkeeper::znodes::CreateMode::Container;
     manager.znodes().create(PATH, "", container).await.unwrap();
     let error = limiter(&manager, 1, LONG).admit().await.unwrap_err();
-    assert!(matches!(error.recipe(), Some(RateLimiterError::NotLasting { .. })), "{error}");
+    assert!(matches!(error.recipe(), Some(RateLimiterError::ForeignNode { .. })), "{error}");
 }

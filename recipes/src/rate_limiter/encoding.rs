@@ -4,6 +4,9 @@ use lockkeeper_core::Stat;
 
 use super::decide::{Limits, Record, Window};
 
+/// The data of a node that was made for a window, and has none yet.
+pub(super) const EMPTY: &[u8] = b"no starts\n";
+
 /// What one write adds to the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
@@ -36,9 +39,10 @@ pub(super) fn encode(limits: Limits, claim: &Claim, before: &Window) -> Vec<u8> 
     text.into_bytes()
 }
 
-/// The window in this data. `None` if that is no window. A node without data has recorded nothing.
+/// The window in this data. `None` if that is no window. A node without data was not made for a window: it may
+/// be a container, which the servers delete.
 pub(super) fn decode(data: &[u8], stat: &Stat) -> Option<Recorded> {
-    if data.is_empty() {
+    if data == EMPTY {
         return Some(Recorded::default());
     }
     let mut lines = std::str::from_utf8(data).ok()?.lines();
@@ -110,7 +114,8 @@ mod tests {
         ] {
             assert_eq!(decode(text.as_bytes(), &stat(1)), None, "{text}");
         }
-        assert_eq!(decode(b"", &stat(1)), Some(Recorded::default()));
+        assert_eq!(decode(EMPTY, &stat(1)), Some(Recorded::default()));
+        assert_eq!(decode(b"", &stat(1)), None);
     }
 
     proptest! {

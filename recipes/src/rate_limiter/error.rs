@@ -45,18 +45,13 @@ pub enum RateLimiterError {
         /// The rate limiter.
         path: WholePath,
     },
-    /// The node has data that is no window of a rate limiter.
-    #[error("{path} has data that is no window of a rate limiter; give the limiter a path of its own")]
-    ForeignData {
-        /// The rate limiter.
-        path: WholePath,
-    },
-    /// The servers may delete the node while its starts count: it is a container, or has a time to live.
+    /// The node was not made by a rate limiter: another client or another recipe made it, and it may be a
+    /// container, which the servers delete.
     #[error(
-        "{path} is a container or has a time to live, so the servers may delete the starts; give the limiter \
-         a path of its own, which no other recipe has used"
+        "the node {path} was not made by a rate limiter; give the limiter a path of its own, or delete the \
+         node, or set its data to \"no starts\" and a line feed if it is persistent"
     )]
-    NotLasting {
+    ForeignNode {
         /// The rate limiter.
         path: WholePath,
     },

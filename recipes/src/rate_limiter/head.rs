@@ -92,29 +92,21 @@ impl Worker {
         // The node of this contender is in the directory, so the directory exists, or the hold is lost.
         let Some(ReadResult::Data { data, stat }) = read else { return Ok(None) };
         let whole = || manager.whole_path(path);
-        if stat.ephemeral_owner != 0 {
-            return Err(RateLimiterError::NotLasting { path: whole() }.into());
-        }
         let Some(recorded) = encoding::decode(&data, &stat) else {
-            return Err(RateLimiterError::ForeignData { path: whole() }.into());
-        };
-        if data.is_empty() {
+            // A limiter of an earlier version has a directory here.
             let starts = path.child("starts")?;
             let earlier = self.within(manager, Phase::Answer, manager.znodes().read(&starts)).await;
-            match earlier {
-                Some(Ok(None) | Err(Error::Refused { refusal: Refusal::NoAuth, .. })) => {}
-                Some(Ok(Some(_))) => {
-                    return Err(RateLimiterError::EarlierLayout { path: whole() }.into());
-                }
-                Some(Err(error)) => return Err(error),
-                None => return Ok(None),
+            return Err(match earlier {
+                Some(Ok(Some(_))) => RateLimiterError::EarlierLayout { path: whole() },
+                _ => RateLimiterError::ForeignNode { path: whole() },
             }
-        }
-        if let Some(batch) = self.in_doubt.take()
-            && recorded.mark.as_deref() == Some(&batch.mark)
-        {
+            .into());
+        };
+        if let Some(batch) = self.in_doubt.iter().find(|batch| recorded.mark.as_ref() == Some(&batch.mark)) {
             self.line.admit(&batch.calls, batch.admitted);
         }
+        // A write that was not applied yet can be, as long as the node has the version that it replaces.
+        self.in_doubt.retain(|batch| batch.version == stat.version);
         let latest = recorded.window.records().last().map_or(i64::MIN, |record| record.at);
         Ok(Some(Head {
             window: recorded.window,
@@ -154,7 +146,9 @@ impl Worker {
                 Some(TxnResult::Written { stat, .. }) => stat,
                 _ => return Ok(Write::ReadAgain),
             },
-            Err(error) => return self.after_failed_write(error, Batch { calls, mark, admitted }),
+            Err(error) => {
+                return self.after_failed_write(error, Batch { calls, mark, admitted, version: head.version });
+            }
         };
         let observed = manager.now();
         self.round_trip = Some(observed.since(sent));
@@ -185,7 +179,7 @@ impl Worker {
             }
             TxnError::Failed(error) if error.outcome_unknown() => {
                 // The next read shows it, if no other process writes before. If not, the starts are used up.
-                self.in_doubt = Some(batch);
+                self.in_doubt.push(batch);
                 Ok(Write::ReadAgain)
             }
             error if error.is_transient() => Ok(Write::ReadAgain),

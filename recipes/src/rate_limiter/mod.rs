@@ -328,7 +328,8 @@ impl RateLimiter {
 /// The queue of the limiter at this path.
 fn limiter_queue(manager: &ConnectionManager, path: &ZnodePath, data: &[u8]) -> Result<LockQueue, Error> {
     let queue = LockQueue::new(manager, path.clone(), Label::LIMIT, RULE)?.with_metric_name("rate_limiter");
-    let queue = queue.with_persistent_directory().with_reads(&[Read::DataOnce(path.clone())])?;
+    let queue =
+        queue.with_persistent_directory(encoding::EMPTY).with_reads(&[Read::DataOnce(path.clone())])?;
     Ok(queue.with_node_data(data))
 }
 

@@ -23,8 +23,8 @@ pub(super) struct Worker {
     pub(super) round_trip: Option<Duration>,
     /// What this worker wrote last.
     pub(super) written: Option<Written>,
-    /// The last batch whose write had no answer.
-    pub(super) in_doubt: Option<Batch>,
+    /// The batches whose writes had no answer, and may still be applied.
+    pub(super) in_doubt: Vec<Batch>,
     pub(super) batches: u64,
     has_ended: bool,
 }
@@ -43,6 +43,8 @@ pub(super) struct Batch {
     /// The numbers of the calls.
     pub(super) calls: Vec<u64>,
     pub(super) mark: String,
+    /// The version that the write replaces.
+    pub(super) version: i32,
     /// The answer to the calls, if the write was committed.
     pub(super) admitted: Admitted,
 }
@@ -50,7 +52,15 @@ pub(super) struct Batch {
 impl Worker {
     pub(super) fn new(line: &Arc<Line>, key: LimiterKey) -> Self {
         let line = Arc::clone(line);
-        Self { line, key, round_trip: None, written: None, in_doubt: None, batches: 0, has_ended: false }
+        Self {
+            line,
+            key,
+            round_trip: None,
+            written: None,
+            in_doubt: Vec::new(),
+            batches: 0,
+            has_ended: false,
+        }
     }
 
     pub(super) async fn run(mut self, manager: WeakConnectionManager) {
@@ -120,7 +130,7 @@ impl Worker {
             return Ok(None);
         };
         let mut ticket = ticket?;
-        if ticket.position() != Some(0) {
+        if ticket.position().is_some_and(|ahead| ahead > 0) {
             self.look(manager).await?;
         }
         while !self.line.is_empty() {
