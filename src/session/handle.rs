@@ -1,4 +1,4 @@
-//! A session: its four parts, its end, and who may reach what.
+//! A session: its parts, and its end.
 
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};

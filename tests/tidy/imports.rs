@@ -93,7 +93,7 @@ fn is_test(file: &str) -> bool {
     file.ends_with("_test.rs") || file.ends_with("/tests.rs") || file.contains("/tests/")
 }
 
-/// `src/hold/mod.rs` is `["queue", "hold"]`.
+/// `src/hold/mod.rs` is `["hold"]`.
 fn module(folder: &str, file: &str) -> Path {
     let path = file.strip_prefix(folder).unwrap().strip_suffix(".rs").unwrap();
     let mut path: Path = path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
