@@ -1,8 +1,8 @@
 use std::time::{Duration, SystemTime};
 
 use super::identity::Identity;
-use super::node_info::time;
 use crate::hold::REVOKE;
+use crate::time::server_clock::instant;
 use crate::wire::Stat;
 use crate::znode::fencing_token::{FencingToken, from_czxid};
 use crate::znode::name::Kind;
@@ -142,7 +142,7 @@ impl ContenderInfo {
     /// When the node was created, by the servers' clock.
     #[must_use]
     pub fn since(&self) -> SystemTime {
-        time(self.stat.ctime)
+        instant(self.stat.ctime)
     }
 
     /// The age of the node when it was read, by the clock that [`age_clock`](Self::age_clock) names. The age

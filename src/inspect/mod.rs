@@ -14,7 +14,6 @@ pub use self::contender_info::{AgeClock, ContenderInfo, Role};
 pub use self::identity::Identity;
 pub use self::node_info::NodeInfo;
 
-pub(crate) use self::node_info::time;
 pub(crate) use self::read::{DATA_BYTES_MAX, read_node};
 use crate::error::Error;
 use crate::queue::LockQueue;

@@ -5,6 +5,7 @@ use crate::error::{Error, Operation};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
+use crate::time::server_clock::instant;
 use crate::wire::{Stat, WireError, existing};
 use crate::znode::path::{IntoPath, ZnodePath};
 use crate::znode::zxid::Zxid;
@@ -98,13 +99,13 @@ impl NodeInfo {
     /// The time since the node was created, by the clock of this machine.
     #[must_use]
     pub fn age(&self) -> Duration {
-        SystemTime::now().duration_since(time(self.stat.ctime)).unwrap_or_default()
+        SystemTime::now().duration_since(instant(self.stat.ctime)).unwrap_or_default()
     }
 
     /// When the data of the node was last written, by the servers' clock.
     #[must_use]
     pub fn last_write(&self) -> SystemTime {
-        time(self.stat.mtime)
+        instant(self.stat.mtime)
     }
 
     /// The node's complete stat.
@@ -112,9 +113,4 @@ impl NodeInfo {
     pub fn stat(&self) -> &Stat {
         &self.stat
     }
-}
-
-/// An instant by the servers' clock.
-pub(crate) fn time(millis: i64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_millis(millis.max(0).unsigned_abs())
 }

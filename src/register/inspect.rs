@@ -7,10 +7,11 @@ use super::handle::Register;
 use super::requests::{StepFailure, read_node};
 use super::writer::PREFIX;
 use crate::error::{Error, Operation};
-use crate::inspect::{DATA_BYTES_MAX, NodeInfo, time};
+use crate::inspect::{DATA_BYTES_MAX, NodeInfo};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
+use crate::time::server_clock::instant;
 use crate::wire::{Stat, WireError, existing};
 use crate::znode::path::ZnodePath;
 use crate::znode::whole_path::WholePath;
@@ -43,7 +44,7 @@ impl RegisterInfo {
     /// When the node was last written, by the servers' clock; `None` if the node does not exist.
     #[must_use]
     pub fn written(&self) -> Option<SystemTime> {
-        self.node.as_ref().map(|(_, stat)| time(stat.mtime))
+        self.node.as_ref().map(|(_, stat)| instant(stat.mtime))
     }
 
     /// The clients that write the node, in the order of their first writes. Each has a writer node from its

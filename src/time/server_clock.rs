@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
 
@@ -24,6 +24,11 @@ impl ServerClock {
         let passed: Duration = now.since(observed);
         Some(millis.saturating_add(i64::try_from(passed.as_millis()).unwrap_or(i64::MAX)))
     }
+}
+
+/// An instant by the servers' clock, from milliseconds since 1970.
+pub(crate) fn instant(millis: i64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(millis.max(0).unsigned_abs())
 }
 
 #[cfg(test)]
