@@ -38,6 +38,7 @@ mod telemetry;
 mod time;
 mod txn;
 mod view;
+mod watch;
 mod wire;
 mod znode;
 mod znodes;
@@ -68,7 +69,7 @@ pub use self::manager::{
     ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents, State,
     Transition, Transitions, WeakConnectionManager,
 };
-pub use self::presence::{OnDeletion, Presence, PresenceError, PresenceState, PresenceWatch};
+pub use self::presence::{OnDeletion, Presence, PresenceError, PresenceState};
 pub use self::queue::{AcquireSpan, Exchange, ExchangeError, Exchanged, LockQueue, MultiQueue, Rule, Ticket};
 pub use self::register::{Change, Current, Register, RegisterInfo};
 pub use self::rendezvous::{Admitted, Rendezvous, RendezvousInfo};
@@ -82,6 +83,7 @@ pub use self::view::{
     DecodeError, DecodeFailure, Difference, Exceeded, Snapshot, View, ViewBounds, ViewChange, ViewChanges,
     ViewError, ViewNode, ViewPoint, ViewScope, ViewState,
 };
+pub use self::watch::{Closed, Watch, WatchSource};
 pub use self::wire::{CreateMode, Stat};
 pub use self::znode::name::{Kind, LABEL_BYTES_MAX, Label, LabelError, NodeName};
 pub use self::znode::path::{IntoPath, PATH_BYTES_MAX, PathError, ZnodePath};

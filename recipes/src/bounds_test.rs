@@ -1,6 +1,6 @@
 //! The auto traits users rely on: guards move between tasks, futures are spawned.
 
-use crate::election::LeaderWatch;
+use crate::election::{CandidateState, Leader};
 use crate::mutex::MutexTicket;
 use crate::reentrant_mutex::ReentrantTicket;
 use crate::rw_lock::{ReadTicket, UpgradeError, WriteTicket};
@@ -12,7 +12,7 @@ use crate::{
     ReadGuard, ReentrantMutex, ReentrantMutexGuard, ReleaseError, Revoker, RwLock, Schedule, Semaphore,
     SharedCount, Txn, WriteGuard,
 };
-use lockkeeper_core::TxnError;
+use lockkeeper_core::{TxnError, Watch};
 
 fn shareable<T: Send + Sync + Unpin>() {}
 fn spawnable<T: Send + 'static>(_: impl Fn(&'static T) -> Box<dyn Send>) {}
@@ -39,7 +39,8 @@ fn locks_and_guards_may_be_shared_between_threads() {
     shareable::<SharedLimit>();
     shareable::<Election>();
     shareable::<Leadership>();
-    shareable::<LeaderWatch>();
+    shareable::<Watch<Option<Leader>>>();
+    shareable::<Watch<CandidateState>>();
     shareable::<Schedule>();
     shareable::<Slot>();
     shareable::<ScheduleInspection>();
@@ -76,7 +77,7 @@ fn what_threads_use_may_be_shared_between_them() {
     shareable::<blocking::Lease>();
     shareable::<blocking::Election>();
     shareable::<blocking::Leadership>();
-    shareable::<blocking::LeaderWatch>();
+    shareable::<blocking::Watch<Option<Leader>>>();
     shareable::<blocking::Blocking<Slot>>();
     shareable::<blocking::HoldEvents>();
     shareable::<blocking::MultiLock>();

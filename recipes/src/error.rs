@@ -27,7 +27,7 @@ pub use crate::semaphore::SemaphoreError;
 pub use crate::shared_value::SharedValueError;
 #[doc(inline)]
 pub use lockkeeper_core::{
-    ConfigError, ConnectError, ConnectStringError, DecodeError, DecodeFailure, ErrorKind, Exceeded,
+    Closed, ConfigError, ConnectError, ConnectStringError, DecodeError, DecodeFailure, ErrorKind, Exceeded,
     FencingTokenError, LossReason, Operation, Outcome, PathError, Phase, PresenceError, RecipeError, Refusal,
     RevokeError, TxnError, ViewError, WholePath,
 };

@@ -133,5 +133,5 @@ pub use lockkeeper_core::metrics;
 #[doc(inline)]
 pub use lockkeeper_core::{
     BootInstant, ConnectionManager, ConnectionPool, Error, FencingToken, Hold, Lost, ReleaseError, Revoker,
-    Txn, ZnodePath,
+    Txn, Watch, ZnodePath,
 };

@@ -3,4 +3,4 @@
 #[doc(inline)]
 pub use crate::group::{Member, MemberLayout, MembersView, Membership};
 #[doc(inline)]
-pub use lockkeeper_core::{OnDeletion, PresenceState, PresenceWatch};
+pub use lockkeeper_core::{OnDeletion, PresenceState};

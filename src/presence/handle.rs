@@ -11,6 +11,7 @@ use crate::config::limits;
 use crate::error::{ConfigError, Error, Operation, Phase};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
+use crate::watch::{Watch, WatchSource};
 use crate::znode::path::{IntoPath, ZnodePath};
 use crate::znode::whole_path::WholePath;
 use crate::znode::zxid::Zxid;
@@ -27,12 +28,13 @@ pub struct Presence {
     state: watch::Receiver<PresenceState>,
 }
 
-/// The states of a presence, one after the other.
-///
-/// It does not keep the presence alive. A slow reader misses states in between.
+/// The state of a presence, for a [`Watch`].
 #[derive(Clone, Debug)]
-pub struct PresenceWatch {
+struct PresenceSource {
     state: watch::Receiver<PresenceState>,
+    path: WholePath,
+    /// What [`changed`](WatchSource::changed) returned last.
+    returned: Option<PresenceState>,
 }
 
 impl Presence {
@@ -85,10 +87,11 @@ impl Presence {
         *self.state.borrow()
     }
 
-    /// The states from now on.
+    /// Follows the state. The watch does not keep the presence alive, and ends after a
+    /// [final](PresenceState::is_final) state.
     #[must_use]
-    pub fn watch(&self) -> PresenceWatch {
-        PresenceWatch { state: self.state.clone() }
+    pub fn watch(&self) -> Watch<PresenceState> {
+        PresenceSource { state: self.state.clone(), path: self.whole_path(), returned: None }.into_watch()
     }
 
     /// Waits until the node exists and is ours. Returns the id of the transaction that created it.
@@ -205,22 +208,27 @@ impl Presence {
     }
 }
 
-impl PresenceWatch {
-    /// The latest state.
-    #[must_use]
-    pub fn state(&self) -> PresenceState {
+impl WatchSource for PresenceSource {
+    type State = PresenceState;
+
+    fn state(&self) -> PresenceState {
         *self.state.borrow()
     }
 
-    /// Waits for a state that was not returned yet, and returns it. Returns `None` after a
-    /// [final](PresenceState::is_final) state.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a state that was not returned is returned next time, unless a later one has replaced it.
-    pub async fn changed(&mut self) -> Option<PresenceState> {
-        self.state.changed().await.ok()?;
-        Some(*self.state.borrow_and_update())
+    async fn changed(&mut self) -> Result<PresenceState, Error> {
+        loop {
+            let state = *self.state.borrow_and_update();
+            if self.returned.replace(state) != Some(state) {
+                return Ok(state);
+            }
+            if self.state.changed().await.is_err() {
+                return Err(match state {
+                    PresenceState::Deleted => PresenceError::Deleted { path: self.path.clone() }.into(),
+                    PresenceState::Closed => Error::Closed,
+                    _ => Error::RuntimeEnded { path: self.path.clone() },
+                });
+            }
+        }
     }
 }
 

@@ -22,5 +22,5 @@ mod task;
 mod tests;
 
 pub use self::error::PresenceError;
-pub use self::handle::{Presence, PresenceWatch};
+pub use self::handle::Presence;
 pub use self::state::{OnDeletion, PresenceState};

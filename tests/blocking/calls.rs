@@ -72,7 +72,7 @@ fn a_thread_waits_for_a_view_and_for_its_changes() {
     let server = server();
     let manager = connect(&server);
     let workers = manager.wrap(async |manager| SharedCount::new(manager, "/workers", 4)).unwrap();
-    let view: Blocking<NodeView<i32>> = workers.wrap(async |workers| workers.watch()).unwrap();
+    let view: Blocking<NodeView<i32>> = workers.wrap(async |workers| workers.view()).unwrap();
     assert!(view.call(async |view| view.ready().await).unwrap().root().is_none());
     let mut changes = view.wrap(async |view| Ok(view.changes())).unwrap();
     workers.call(async |workers| workers.set(16).await).unwrap();
@@ -96,10 +96,11 @@ fn a_thread_follows_a_watch_that_a_call_returned() {
         manager.wrap(async |manager| Registration::register(manager, "/workers/7", "10.0.0.7")).unwrap();
     let mut states = worker.wrap(async |worker| Ok(worker.watch())).unwrap();
     let czxid = worker.call(async |worker| worker.registered().await).unwrap();
-    let mut next = || states.call_mut(async |states| Ok(states.changed().await)).unwrap();
-    assert_eq!(next(), Some(PresenceState::Registered { czxid }));
+    let mut next = || states.call_mut(async |states| Ok(states.changed().await?));
+    assert_eq!(next().unwrap(), PresenceState::Registered { czxid });
     worker.call_once(async |worker| worker.release().await).unwrap();
-    assert_eq!((next(), next()), (Some(PresenceState::Closed), None));
+    assert_eq!(next().unwrap(), PresenceState::Closed);
+    assert!(next().unwrap_err().is_closed());
 }
 
 #[test]

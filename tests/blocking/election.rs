@@ -16,7 +16,7 @@ fn a_thread_leads_in_terms_and_another_one_observes() {
     let server = server();
     let (leading, observing) = (connect(&server), connect(&server));
     let mut leaders = Election::new(&observing, "/election", "observer").unwrap().observe().unwrap();
-    assert_eq!(leaders.leader(), None);
+    assert_eq!(leaders.changed().unwrap(), None);
     let quiet = leaders.changed_timeout(Duration::from_millis(1)).unwrap_err();
     assert!(quiet.is_timeout() && quiet.to_string().contains("another leader"), "{quiet}");
     let election = Election::new(&leading, "/election", "one").unwrap();
@@ -26,7 +26,7 @@ fn a_thread_leads_in_terms_and_another_one_observes() {
         tokens.push(token);
         assert!(leadership.is_valid());
         // The term lasts until the observer has seen it.
-        while leaders.leader().map(|leader| leader.fencing_token()) != Some(token) {
+        while leaders.state().map(|leader| leader.fencing_token()) != Some(token) {
             leaders.changed_timeout(Timing::event()).unwrap();
         }
         if tokens.len() < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break("done") }

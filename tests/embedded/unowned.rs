@@ -107,7 +107,7 @@ async fn a_persistent_node_leads_nothing() {
     let election = Election::new(&manager, "/election", "a").unwrap();
     let observer = Election::new(&server_fixture.rival, "/election", "observer").unwrap();
     let mut leaders = observer.observe().await.unwrap();
-    assert_eq!(leaders.leader(), None);
+    assert!(leaders.changed().await.unwrap().is_none());
     let campaign = tokio::spawn({
         let election = election.clone();
         async move { election.campaign().await }
@@ -115,7 +115,7 @@ async fn a_persistent_node_leads_nothing() {
     let is_candidate = async { while observer.candidates().await.unwrap() != ["a"] {} };
     within("the candidate", is_candidate).await.unwrap();
     // It waits: other libraries, too, wait behind the node.
-    assert_eq!((campaign.is_finished(), leaders.leader()), (false, None));
+    assert_eq!((campaign.is_finished(), leaders.state()), (false, None));
     let seen = observer.inspect().await.unwrap().to_string();
     assert!(seen.contains("(belongs to no session) copied"), "{seen}");
     assert!(server_fixture.rival.znodes().delete(copied).await.unwrap());

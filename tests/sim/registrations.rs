@@ -138,8 +138,7 @@ impl ClaimReader {
         let (world, oracle, claims) = (self.world.clone(), self.oracle.clone(), Arc::clone(&self.claims));
         let process = self.process.number;
         drop(tokio::spawn(async move {
-            let mut state = Some(watch.state());
-            while let Some(known) = state {
+            while let Ok(known) = watch.changed().await {
                 if let PresenceState::Registered { czxid } = known {
                     let claimed = claims.lock().add(process, &path, czxid.get());
                     let unowned = || format!("process {process} claims {path}, which belongs to no session");
@@ -149,7 +148,6 @@ impl ClaimReader {
                 if known == PresenceState::Refused(Refusal::SessionFull) {
                     oracle.refused();
                 }
-                state = watch.changed().await;
             }
         }));
     }

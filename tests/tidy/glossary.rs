@@ -30,7 +30,6 @@ const FIELD_TERMS: &[&str] = &[
     "Operation",
     "Permissions",
     "Phase",
-    "PresenceWatch",
     "Refusal",
     "RendezvousInfo",
     "RetryPolicy",

@@ -16,6 +16,7 @@ const ORDER: &[&str] = &[
     "znode",
     "config",
     "error",
+    "watch",
     "environment",
     "telemetry",
     "wire",

@@ -10,6 +10,7 @@ const TWINS: &[(&str, &str)] = &[
     ("Lock", "the trait of all engines, and the lock of any recipe on ZooKeeper"),
     ("LockGuard", "the guard of any engine, and that of any recipe on ZooKeeper"),
     ("View", "the typed view of the recipes, and the view of the core that it wraps"),
+    ("Watch", "a state that a program follows, and the watch of a node on the wire"),
 ];
 
 /// The sources of the libraries. The blocking face has the names of the types that it wraps, by design.

@@ -95,7 +95,7 @@ async fn next(registration: &Registration, known: Zxid) -> Outcome<Zxid> {
         if czxid != known {
             return Ok(czxid);
         }
-        states.changed().await.ok_or("a registration has ended")?;
+        states.changed().await?;
     }
 }
 

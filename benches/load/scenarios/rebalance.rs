@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lockkeeper::Partition;
+use lockkeeper::error::Closed;
 use lockkeeper::partition::{PartitionMember, PartitionShare};
+use lockkeeper::{Partition, Watch};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -65,7 +66,7 @@ impl Worker for Changes {
         extra.settled(members).await?;
         self.settled(1).await?;
         let acquire = asked.elapsed();
-        let share = u64::try_from(extra.share.borrow().held().count())?;
+        let share = u64::try_from(extra.share.state().held().count())?;
         self.least.fetch_add(2 * share, Ordering::Relaxed);
         let leaving = now();
         extra.leave().await?;
@@ -76,7 +77,7 @@ impl Worker for Changes {
 
 /// A member that takes its items, and gives up each when it is asked to.
 struct Serving {
-    share: watch::Receiver<PartitionShare>,
+    share: Watch<PartitionShare>,
     /// How many items it works on.
     working: watch::Receiver<usize>,
     stop: oneshot::Sender<()>,
@@ -111,7 +112,13 @@ impl Serving {
 
     async fn settled(&mut self, members: u32) -> Outcome<()> {
         let is_settled = |share: &PartitionShare| share.members() == members && share.is_settled();
-        let held = tokio::time::timeout(PATIENCE, self.share.wait_for(is_settled)).await??.held().count();
+        let settled = async {
+            while !is_settled(&self.share.state()) {
+                self.share.changed().await?;
+            }
+            Ok::<_, Closed>(self.share.state().held().count())
+        };
+        let held = tokio::time::timeout(PATIENCE, settled).await??;
         // An item that is held and not taken yet would move back without having been counted.
         tokio::time::timeout(PATIENCE, self.working.wait_for(|count| *count == held)).await??;
         Ok(())

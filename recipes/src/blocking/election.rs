@@ -8,9 +8,9 @@ use super::events::{Events, HoldEvents};
 use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
-use super::watch::{CandidateWatch, LeaderWatch, Watch};
+use super::watch::Watch;
 use crate::Inspection;
-use crate::election::TermPauses;
+use crate::election::{CandidateState, Leader, TermPauses};
 
 /// One leader among many processes, for threads. Everything is as for the async
 /// [`Election`](crate::Election).
@@ -194,8 +194,9 @@ impl Election {
     /// Follows this participant: whether it waits, leads, or has lost. See
     /// [`Election::state`](crate::Election::state).
     #[must_use]
-    pub fn state(&self) -> CandidateWatch {
-        Watch::new(self.inner.state(), &self.thread, self.inner.whole_path())
+    pub fn state(&self) -> Watch<CandidateState> {
+        let waiting = "waiting for another state of the candidate";
+        Watch::new(self.inner.state(), &self.thread, waiting, self.inner.whole_path())
     }
 
     /// Follows the leader of the election, without being a candidate. Waits for the first answer, within the
@@ -205,8 +206,9 @@ impl Election {
     ///
     /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Election::observe`](crate::Election::observe).
-    pub fn observe(&self) -> Result<LeaderWatch, Error> {
-        Ok(Watch::new(self.block(self.inner.observe())?, &self.thread, self.inner.whole_path()))
+    pub fn observe(&self) -> Result<Watch<Option<Leader>>, Error> {
+        let (leader, waiting) = (self.block(self.inner.observe())?, "waiting for another leader");
+        Ok(Watch::new(leader, &self.thread, waiting, self.inner.whole_path()))
     }
 
     /// Whether a participant of this process leads: by this manager, with any id. Costs no request.

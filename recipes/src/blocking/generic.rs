@@ -42,7 +42,7 @@ use super::runtime_thread::RuntimeThread;
 ///
 /// // A recipe, and a view that it opens.
 /// let workers = manager.wrap(async |manager| SharedCount::new(manager, "/workers", 4))?;
-/// let view = workers.wrap(async |workers| workers.watch())?;
+/// let view = workers.wrap(async |workers| workers.view())?;
 /// workers.call(async |workers| workers.set(16).await)?;
 /// view.call(async |view| view.sync().await)?;
 /// let value = view.as_async().node().and_then(|node| node.value().ok().copied());

@@ -48,7 +48,7 @@
 //! here.call(async |here| here.registered().await)?;
 //! let mut states = here.wrap(async |here| Ok(here.watch()))?;
 //! here.call_once(async |here| here.release().await)?;
-//! while let Some(state) = states.call_mut(async |states| Ok(states.changed().await))? {
+//! while let Ok(state) = states.call_mut(async |states| Ok(states.changed().await?)) {
 //!     println!("{state}");
 //! }
 //! # Ok::<_, Box<dyn std::error::Error>>(())
@@ -125,4 +125,4 @@ pub use self::reentrant_mutex::{ReentrantMutex, ReentrantMutexGuard};
 pub use self::rw_lock::{ReadGuard, RwLock, RwLockSide, UpgradeError, WriteGuard};
 pub use self::semaphore::{Lease, Permits, Semaphore};
 pub use self::txn::{OnceTxn, Txn};
-pub use self::watch::{CandidateWatch, LeaderWatch, Watch};
+pub use self::watch::Watch;

@@ -33,9 +33,9 @@ use tokio::sync::watch;
 pub(crate) use self::lead::TermPauses;
 pub use self::leadership::Leadership;
 pub(crate) use self::leadership::LeadershipHold;
-pub use self::observe::{Leader, LeaderWatch};
+pub use self::observe::Leader;
+pub use self::state::CandidateState;
 use self::state::{Candidacy, LocalCandidates};
-pub use self::state::{CandidateState, CandidateWatch};
 
 /// Each candidate waits for every candidate ahead.
 const LATCH: Rule = Rule::blocked_by(&[Kind::LATCH]);

@@ -2,7 +2,9 @@
 
 use std::time::SystemTime;
 
-use lockkeeper_core::{ConfigError, ContenderInfo, Deadline, Error, FencingToken, ManagerExt, Phase};
+use lockkeeper_core::{
+    ConfigError, ContenderInfo, Deadline, Error, FencingToken, ManagerExt, Phase, Watch, WatchSource,
+};
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -67,15 +69,12 @@ enum Observed {
     Ended(Error),
 }
 
-/// The leader of an election, followed by [`Election::observe`].
-///
-/// A clone follows on its own, by the same requests. The observation ends with its last clone, and keeps the
-/// manager alive until then.
+/// The leader of an election, for a [`Watch`].
 #[derive(Clone, Debug)]
-pub struct LeaderWatch {
+struct LeaderSource {
     receiver: watch::Receiver<Observed>,
-    /// What [`changed`](Self::changed) returned last.
-    returned: Option<FencingToken>,
+    /// What [`changed`](WatchSource::changed) returned last: a leader by its token, or that there is none.
+    returned: Option<Option<FencingToken>>,
 }
 
 impl Election {
@@ -105,6 +104,13 @@ impl Election {
     /// The observation continues in the next session. While there is no connection, it shows the last known
     /// leader.
     ///
+    /// # The watch
+    ///
+    /// The state is `None` while there is no leader, and after the end of the observation. Between two
+    /// leaders, [`Watch::changed`] returns `None`. It ends by [`Error::Closed`] after a shutdown, and by
+    /// [`Error::Refused`] if the right to read was lost. Clones share the requests. The observation ends with
+    /// the last of them, and keeps the manager alive until then.
+    ///
     /// # Errors
     ///
     /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::Closed`] after a shutdown, and
@@ -125,7 +131,7 @@ impl Election {
     ///
     /// let election = Election::new(&manager, "/elections/planner", "planner-3")?;
     /// let mut leaders = election.observe().await?;
-    /// assert_eq!(leaders.leader(), None);
+    /// assert_eq!(leaders.changed().await?, None);
     ///
     /// let leadership = election.campaign().await?;
     /// let leader = leaders.changed().await?.expect("a leader");
@@ -136,7 +142,7 @@ impl Election {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn observe(&self) -> Result<LeaderWatch, Error> {
+    pub async fn observe(&self) -> Result<Watch<Option<Leader>>, Error> {
         let (sender, mut receiver) = watch::channel(Observed::Unknown);
         let queue = self.queue.clone();
         let is_spawned = self.queue.manager().spawn(async move {
@@ -163,7 +169,7 @@ impl Election {
             () = limit.passed() => Observed::Unknown,
         };
         match first {
-            Observed::Leader(_) => Ok(LeaderWatch { receiver, returned: None }),
+            Observed::Leader(_) => Ok(LeaderSource { receiver, returned: None }.into_watch()),
             Observed::Ended(error) => Err(error),
             Observed::Unknown => {
                 let path = self.queue.manager().whole_path(self.path());
@@ -180,37 +186,27 @@ fn warn_of(head: &ContenderInfo) -> bool {
     false
 }
 
-impl LeaderWatch {
-    /// The leader now, as far as is known; `None` if there is none. After the end of the observation, the
-    /// result is `None`.
-    #[must_use]
-    pub fn leader(&self) -> Option<Leader> {
+impl WatchSource for LeaderSource {
+    type State = Option<Leader>;
+
+    fn state(&self) -> Option<Leader> {
         match &*self.receiver.borrow() {
             Observed::Leader(leader) => leader.clone(),
             Observed::Unknown | Observed::Ended(_) => None,
         }
     }
 
-    /// Waits until the leader is another one than the last call returned, and returns it. The first call
-    /// returns the present leader, as soon as there is one. Between two leaders, a call returns `None`. A
-    /// slow caller may miss leaders in between.
-    ///
-    /// # Errors
-    ///
-    /// The error that ended the observation: [`Error::Closed`] after a shutdown, [`Error::Refused`] if the
-    /// right to read was lost.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a change that was not returned is returned next time.
-    pub async fn changed(&mut self) -> Result<Option<Leader>, Error> {
+    async fn changed(&mut self) -> Result<Option<Leader>, Error> {
         loop {
             let seen = self.receiver.borrow_and_update().clone();
             match seen {
                 Observed::Ended(error) => return Err(error),
-                Observed::Leader(leader) if leader.as_ref().map(Leader::fencing_token) != self.returned => {
-                    let leader = leader.filter(|_| self.returned.is_none());
-                    self.returned = leader.as_ref().map(Leader::fencing_token);
+                Observed::Leader(leader)
+                    if self.returned != Some(leader.as_ref().map(Leader::fencing_token)) =>
+                {
+                    let was_led = self.returned.flatten().is_some();
+                    let leader = leader.filter(|_| !was_led);
+                    self.returned = Some(leader.as_ref().map(Leader::fencing_token));
                     return Ok(leader);
                 }
                 Observed::Leader(_) | Observed::Unknown => {}

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use futures::future::OptionFuture;
-use lockkeeper_core::{ConnectionManager, Error, FencingToken, Hold, HoldExt, LossReason, NodeMonitor};
+use lockkeeper_core::{
+    ConnectionManager, Error, FencingToken, Hold, HoldExt, LossReason, NodeMonitor, Watch, WatchSource,
+};
 use tokio::sync::watch;
 
 use super::Election;
@@ -145,14 +147,12 @@ impl Drop for Candidacy {
     }
 }
 
-/// The state of an election's own participant, followed by [`Election::state`].
-///
-/// A clone follows on its own. It keeps the manager alive.
+/// The state of an election's own participant, for a [`Watch`].
 #[derive(Clone, Debug)]
-pub struct CandidateWatch {
+struct CandidateSource {
     receiver: watch::Receiver<LocalCandidates>,
     manager: ConnectionManager,
-    /// What [`changed`](Self::changed) returned last.
+    /// What [`changed`](WatchSource::changed) returned last.
     returned: Option<CandidateState>,
 }
 
@@ -161,7 +161,9 @@ impl Election {
     /// campaigns and the leadership of this object and of its clones, which [`lead`](Self::lead) begins as
     /// well. If there are several at once, it shows the one that leads, or else the nearest one to that.
     ///
-    /// Costs no request, and no task.
+    /// Costs no request, and no task. [`Watch::state`] reads the clock at each call: after a pause that was
+    /// too long, a leadership is lost at once. The watch keeps the manager alive. It ends after
+    /// [`CandidateState::Closed`], and when the election, its clones and its leaderships are dropped.
     ///
     /// # Ordering and fairness
     ///
@@ -195,32 +197,20 @@ impl Election {
     /// # }
     /// ```
     #[must_use]
-    pub fn state(&self) -> CandidateWatch {
+    pub fn state(&self) -> Watch<CandidateState> {
         let receiver = self.candidates.subscribe();
-        CandidateWatch { receiver, manager: self.queue.manager().clone(), returned: None }
+        CandidateSource { receiver, manager: self.queue.manager().clone(), returned: None }.into_watch()
     }
 }
 
-impl CandidateWatch {
-    /// The state now. Costs no request. It reads the clock at each call: after a pause that was too long, a
-    /// leadership is lost at once.
-    #[must_use]
-    pub fn state(&self) -> CandidateState {
+impl WatchSource for CandidateSource {
+    type State = CandidateState;
+
+    fn state(&self) -> CandidateState {
         self.receiver.borrow().state(self.manager.is_closing())
     }
 
-    /// Waits until the state is another one than the last call returned, and returns it. The first call
-    /// returns the present state. A slow caller may miss states in between.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`] after [`CandidateState::Closed`] was returned, or when the election, its clones and
-    /// its leaderships are dropped.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: a change that was not returned is returned next time.
-    pub async fn changed(&mut self) -> Result<CandidateState, Error> {
+    async fn changed(&mut self) -> Result<CandidateState, Error> {
         loop {
             let is_closing = self.manager.is_closing();
             let (monitor, state) = {

@@ -1,7 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, Deadline, Error, ManagerExt, Phase, PresenceState, PresenceWatch};
+use lockkeeper_core::{ConfigError, Deadline, Error, ManagerExt, Phase, PresenceState, Watch, WatchSource};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::item::AssignedItem;
@@ -21,10 +21,27 @@ use crate::group::{MembersView, Membership};
 pub struct PartitionMember {
     partition: Partition,
     id: String,
-    presence: PresenceWatch,
+    presence: Watch<PresenceState>,
     offers: Offers,
     leave: mpsc::UnboundedSender<Left>,
     share: watch::Receiver<PartitionShare>,
+}
+
+/// The share of a member, for a [`Watch`].
+#[derive(Clone, Debug)]
+struct ShareSource(watch::Receiver<PartitionShare>);
+
+impl WatchSource for ShareSource {
+    type State = PartitionShare;
+
+    fn state(&self) -> PartitionShare {
+        self.0.borrow().clone()
+    }
+
+    async fn changed(&mut self) -> Result<PartitionShare, Error> {
+        self.0.changed().await.map_err(|_| Error::Closed)?;
+        Ok(self.0.borrow_and_update().clone())
+    }
 }
 
 impl PartitionMember {
@@ -83,11 +100,13 @@ impl PartitionMember {
         self.offers.next().await
     }
 
-    /// The share of this member: what belongs to it, and what it holds. The latest state, as a
-    /// [`watch`](tokio::sync::watch) of tokio.
+    /// Follows the share of this member: what belongs to it, and what it holds. The watch does not keep the
+    /// member alive.
     #[must_use]
-    pub fn assigned(&self) -> watch::Receiver<PartitionShare> {
-        self.share.clone()
+    pub fn assigned(&self) -> Watch<PartitionShare> {
+        let mut share = self.share.clone();
+        share.mark_changed();
+        ShareSource(share).into_watch()
     }
 
     /// Waits until this member is in the group, and holds the items that belong to it and no other, for at

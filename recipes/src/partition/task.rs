@@ -7,7 +7,7 @@ use futures::future::{AbortHandle, Abortable, BoxFuture};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use lockkeeper_core::{
-    Error, Hold, HoldExt, LockQueue, NodeMonitor, PresenceState, PresenceWatch, Snapshot, ViewState, count_of,
+    Error, Hold, HoldExt, LockQueue, NodeMonitor, PresenceState, Snapshot, ViewState, Watch, count_of,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
@@ -104,7 +104,7 @@ impl MemberTask {
     }
 
     /// Runs until the handle is dropped, the member has left, or the manager is shut down.
-    pub(super) async fn run(mut self, mut presence: PresenceWatch) {
+    pub(super) async fn run(mut self, mut presence: Watch<PresenceState>) {
         let manager = self.partition.manager().clone();
         let mut closing = std::pin::pin!(manager.closing());
         let (mut members, mut items) = (self.members.changes(), self.items.changes());
@@ -131,8 +131,8 @@ impl MemberTask {
                     None => break,
                 },
                 state = presence.changed(), if self.membership.is_some() => match state {
-                    Some(state) => self.look(state),
-                    None => break,
+                    Ok(state) => self.look(state),
+                    Err(_) => break,
                 },
             };
             event.into_iter().for_each(|event| self.handle(event));

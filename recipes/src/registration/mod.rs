@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lockkeeper_core::Zxid;
 use lockkeeper_core::{
-    ConnectionManager, Error, IntoPath, OnDeletion, Presence, PresenceState, PresenceWatch, ZnodePath,
+    ConnectionManager, Error, IntoPath, OnDeletion, Presence, PresenceState, Watch, ZnodePath,
 };
 
 /// An ephemeral node of this process, which outlives sessions: the counterpart of Curator's
@@ -145,7 +145,7 @@ impl<K> Registration<K> {
 
     /// The states of the registration, one after the other.
     #[must_use]
-    pub fn watch(&self) -> PresenceWatch {
+    pub fn watch(&self) -> Watch<PresenceState> {
         self.presence.watch()
     }
 

@@ -215,7 +215,7 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     /// use lockkeeper::SharedCount;
     ///
     /// let count = SharedCount::new(&manager, "/values/workers", 4)?;
-    /// let view = count.watch()?;
+    /// let view = count.view()?;
     /// count.set(16).await?;
     /// view.sync().await?;
     /// let node = view.node().expect("it exists");
@@ -223,7 +223,7 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn watch(&self) -> Result<NodeView<T>, Error> {
+    pub fn view(&self) -> Result<NodeView<T>, Error> {
         let seed = Arc::clone(&self.seed);
         NodeView::with_decoder(self.manager(), self.path().clone(), move |data| {
             T::decode(data).map(|value| value.unwrap_or_else(|| T::clone(&seed)))

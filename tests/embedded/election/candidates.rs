@@ -72,10 +72,11 @@ async fn a_thousand_candidates_lead_in_the_order_of_their_campaigns_and_observer
     let server_fixture = ServerFixture::start().await.unwrap();
     let observing = client(&server_fixture).await;
     let mut leaders = election(&observing, "observer").observe().await.unwrap();
+    assert_eq!(next(&mut leaders).await, None);
     let first = election(&server_fixture.rival, "first").campaign().await.unwrap();
     assert_eq!(next(&mut leaders).await, some("first"));
     let observer = tokio::spawn(async move {
-        let mut seen = vec![leaders.leader().map(|leader| leader.fencing_token())];
+        let mut seen = vec![leaders.state().map(|leader| leader.fencing_token())];
         while let Ok(leader) = leaders.changed().await {
             seen.push(leader.map(|leader| leader.fencing_token()));
         }

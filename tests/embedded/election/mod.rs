@@ -7,7 +7,8 @@ mod terms;
 
 use std::time::Duration;
 
-use lockkeeper::election::LeaderWatch;
+use lockkeeper::Watch;
+use lockkeeper::election::Leader;
 use lockkeeper::{ConnectionManager, Election, Leadership};
 use tokio::task::JoinHandle;
 
@@ -43,7 +44,7 @@ pub(super) async fn leading(campaign: JoinHandle<Leadership>) -> Leadership {
 }
 
 /// The id of the next leader, or that there is none.
-pub(super) async fn next(leaders: &mut LeaderWatch) -> Option<String> {
+pub(super) async fn next(leaders: &mut Watch<Option<Leader>>) -> Option<String> {
     let leader = within("a change of the leader", leaders.changed()).await.unwrap().unwrap();
     leader.map(|leader| leader.id().to_owned())
 }

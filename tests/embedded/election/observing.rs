@@ -20,19 +20,19 @@ async fn an_observer_sees_every_leader_and_none_between_two_by_one_watch() {
     let campaigning = campaigning.connect().await.unwrap();
     let elections = ["a", "b", "c"].map(|id| election(&campaigning, id));
     let mut leaders = election(&observing, "observer").observe().await.unwrap();
-    assert_eq!(leaders.leader(), None);
+    assert_eq!(next(&mut leaders).await, None);
 
     let mut leadership = elections[0].campaign().await.unwrap();
     assert_eq!(next(&mut leaders).await, some("a"));
     for (election, id) in elections.iter().cycle().skip(1).zip(["b", "c", "a"]) {
         let waiting = candidate(&server_fixture, election, 2).await;
-        let earlier = leaders.leader().unwrap();
+        let earlier = leaders.state().unwrap();
         assert_eq!(earlier.fencing_token(), leadership.fencing_token());
         leadership.resign().await.unwrap();
         leadership = leading(waiting).await;
         assert_eq!(next(&mut leaders).await, None);
         assert_eq!(next(&mut leaders).await, some(id));
-        let leader = leaders.leader().unwrap();
+        let leader = leaders.state().unwrap();
         assert_eq!(leader.fencing_token(), leadership.fencing_token());
         assert!(leader.fencing_token() > earlier.fencing_token() && leader.since() >= earlier.since());
     }
@@ -42,7 +42,7 @@ async fn an_observer_sees_every_leader_and_none_between_two_by_one_watch() {
 
     // A second observer finds the leader at once. Its own watch is on the same node.
     let mut late = election(&observing, "observer").observe().await.unwrap();
-    assert_eq!(late.leader().map(|leader| leader.id().to_owned()), some("a"));
+    assert_eq!(late.state().map(|leader| leader.id().to_owned()), some("a"));
     assert_eq!(next(&mut late).await, some("a"));
     leadership.resign().await.unwrap();
     for leaders in [&mut leaders, &mut late] {
@@ -62,6 +62,7 @@ async fn an_observer_outlives_its_session_its_connection_and_the_path() {
         server_fixture.server.sessions().into_iter().find(|session| !before.contains(session)).unwrap();
     let mut leaders = election(&observing, "observer").observe().await.unwrap();
     let here = election(&server_fixture.rival, "here");
+    assert_eq!(next(&mut leaders).await, None);
 
     let leadership = here.campaign().await.unwrap();
     assert_eq!(next(&mut leaders).await, some("here"));
@@ -73,7 +74,7 @@ async fn an_observer_outlives_its_session_its_connection_and_the_path() {
     let leadership = here.campaign().await.unwrap();
     assert_eq!(next(&mut leaders).await, None);
     assert_eq!(next(&mut leaders).await, some("here"));
-    assert_eq!(leaders.leader().map(|leader| leader.fencing_token()), Some(leadership.fencing_token()));
+    assert_eq!(leaders.state().map(|leader| leader.fencing_token()), Some(leadership.fencing_token()));
 
     // A reconnect changes nothing.
     let mut transitions = observing.transitions();
@@ -107,7 +108,7 @@ async fn an_observer_outlives_its_session_its_connection_and_the_path() {
         within("the end", async {
             loop {
                 if let Err(error) = leaders.changed().await {
-                    return error;
+                    return Error::from(error);
                 }
             }
         })
@@ -115,7 +116,7 @@ async fn an_observer_outlives_its_session_its_connection_and_the_path() {
         .unwrap()
         .is_closed()
     );
-    assert_eq!(leaders.leader(), None);
+    assert_eq!(leaders.state(), None);
 }
 
 #[tokio::test]
@@ -124,6 +125,7 @@ async fn an_observer_sees_the_first_candidate_of_a_path_whose_parents_did_not_ex
     let observing = client(&server_fixture).await;
     let path = "/far/below/the/root";
     let mut leaders = Election::new(&observing, path, "observer").unwrap().observe().await.unwrap();
+    assert_eq!(next(&mut leaders).await, None);
     // Each parent is created on its own, and the observer follows down.
     for parent in ["/far", "/far/below"] {
         let created = server_fixture.rival.znodes();
@@ -161,12 +163,13 @@ async fn a_leader_that_is_asked_to_resign_is_shown_by_its_id() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let observing = client(&server_fixture).await;
     let mut leaders = election(&observing, "observer").observe().await.unwrap();
+    assert_eq!(next(&mut leaders).await, None);
     let leadership = election(&server_fixture.rival, "here").campaign().await.unwrap();
     assert_eq!(next(&mut leaders).await, some("here"));
     assert!(Revoker::new(&observing).ask_node(leadership.path()).await.unwrap());
     within("the request", leadership.revoke_requested()).await.unwrap().unwrap();
     assert!(leaders.changed().now_or_never().is_none());
-    assert_eq!(leaders.leader().map(|leader| leader.id().to_owned()), some("here"));
+    assert_eq!(leaders.state().map(|leader| leader.id().to_owned()), some("here"));
     leadership.resign().await.unwrap();
     assert_eq!(next(&mut leaders).await, None);
 }
@@ -190,5 +193,5 @@ async fn an_observer_is_told_that_nobody_leads_if_a_queue_without_an_order_ends_
     leadership.resign().await.unwrap();
     second.release();
     let leaders = within("the first report", observing).await.unwrap().unwrap().unwrap();
-    assert_eq!(leaders.leader(), None);
+    assert_eq!(leaders.state(), None);
 }

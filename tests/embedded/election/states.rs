@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use futures::FutureExt;
-use lockkeeper::election::{CandidateState, CandidateWatch};
+use lockkeeper::Watch;
+use lockkeeper::election::CandidateState;
 use lockkeeper::error::LossReason;
 use lockkeeper::{Election, Leadership};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
@@ -12,7 +13,7 @@ use super::{candidate, client, election, leading};
 use crate::limit::within;
 use crate::server_fixture::{LOCK, SESSION, ServerFixture, builder};
 
-async fn becomes(state: &mut CandidateWatch, expected: CandidateState) {
+async fn becomes(state: &mut Watch<CandidateState>, expected: CandidateState) {
     let changes = async { while state.changed().await.unwrap() != expected {} };
     within(&format!("{expected:?}"), changes).await.unwrap();
     assert_eq!(state.state(), expected);
@@ -163,12 +164,14 @@ async fn terms_are_shown_and_a_shutdown_ends_the_states() {
     assert_eq!(state.state(), leads(&leadership));
     leadership.resign().await.unwrap();
     becomes(&mut state, CandidateState::Closed).await;
-    assert!(state.changed().await.unwrap_err().is_closed());
+    assert!(state.changed().await.unwrap_err().cause().is_closed());
     within("the end", closing).await.unwrap().unwrap().unwrap();
     // Nobody can campaign any more.
     let mut state = election(&server_fixture.rival, "dropped").state();
     assert_eq!(state.changed().await.unwrap(), CandidateState::Idle);
-    assert!(within("the end of the election", state.changed()).await.unwrap().unwrap_err().is_closed());
+    assert!(
+        within("the end of the election", state.changed()).await.unwrap().unwrap_err().cause().is_closed()
+    );
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use lockkeeper::error::ConfigError;
 use lockkeeper::partition::{AssignedItem, PartitionMember, PartitionShare, ReleaseReason};
 use lockkeeper::presence::PresenceState;
-use lockkeeper::{ConnectionManager, Error, FencingToken, Mutex, Partition, Revoker};
+use lockkeeper::{ConnectionManager, Error, FencingToken, Mutex, Partition, Revoker, Watch};
 use lockkeeper_test_recipes::partition::Board;
 use lockkeeper_testserver::fault::{Passed, Subject};
 use lockkeeper_testserver::{Fault, Op, When};
@@ -22,6 +22,13 @@ async fn join(server_fixture: &ServerFixture, id: &str) -> (ConnectionManager, P
     let manager = client(server_fixture).await;
     let member = partition(&manager).join(id).unwrap();
     (manager, member)
+}
+
+/// Waits for a share of a member.
+async fn share_becomes(share: &mut Watch<PartitionShare>, is_it: impl Fn(&PartitionShare) -> bool) {
+    while !is_it(&share.state()) {
+        share.changed().await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -80,7 +87,9 @@ async fn an_item_that_was_never_taken_moves_at_once_and_its_member_does_not_get_
     partition(&server_fixture.rival).add(&items).await.unwrap();
     let (_manager, mut slow) = join(&server_fixture, "a").await;
     let mut share = slow.assigned();
-    within("the grants", share.wait_for(|share| share.held().count() == items.len())).await.unwrap().unwrap();
+    within("the grants", share_becomes(&mut share, |share| share.held().count() == items.len()))
+        .await
+        .unwrap();
     let other = Worker::start(&server_fixture, "b", &board).await;
     let (kept, moved): (BTreeMap<_, _>, BTreeMap<_, _>) =
         expected(&items, &["a", "b"]).into_iter().partition(|(_, owner)| owner == "a");
@@ -102,13 +111,15 @@ async fn an_item_that_was_never_taken_is_acquired_again_when_its_hold_is_lost() 
     partition(&server_fixture.rival).add(&items).await.unwrap();
     let (_manager, mut slow) = join(&server_fixture, "a").await;
     let mut share = slow.assigned();
-    within("the grants", share.wait_for(|share| share.held().count() == items.len())).await.unwrap().unwrap();
+    within("the grants", share_becomes(&mut share, |share| share.held().count() == items.len()))
+        .await
+        .unwrap();
     let lost: BTreeMap<String, FencingToken> =
-        share.borrow().held().map(|(item, token)| (item.to_owned(), token)).collect();
+        share.state().held().map(|(item, token)| (item.to_owned(), token)).collect();
     assert!(server_fixture.server.expire(session_of(&server_fixture, "a")));
     let is_held_again =
         |share: &PartitionShare| lost.iter().all(|(item, lost)| share.fencing_token(item) > Some(*lost));
-    within("the next grants", share.wait_for(is_held_again)).await.unwrap().unwrap();
+    within("the next grants", share_becomes(&mut share, is_held_again)).await.unwrap();
     let mut taken = Vec::new();
     for _ in &items {
         taken.push(within("an item", slow.next()).await.unwrap().unwrap());
@@ -128,7 +139,7 @@ async fn of_two_members_with_one_id_the_second_gets_nothing_until_the_first_has_
     let share = second.assigned();
     let is_conflict = || matches!(second.state(), PresenceState::Conflict { .. });
     becomes("the conflict", is_conflict).await.unwrap();
-    assert_eq!(share.borrow().mine().count(), 0);
+    assert_eq!(share.state().mine().count(), 0);
     let grants = board.grants();
     first.leave().await;
     let second = Worker::of(manager, second, &board);
@@ -232,7 +243,7 @@ async fn a_member_that_leaves_keeps_each_item_until_its_next_member_waits() {
     let member = partition(&manager).join("b").unwrap();
     let other = Worker::of(manager, member, &board);
     let mut share = leaving.assigned();
-    within("the other", share.wait_for(|share| share.members() == 2)).await.unwrap().unwrap();
+    within("the other", share_becomes(&mut share, |share| share.members() == 2)).await.unwrap();
     let leave = tokio::spawn(leaving.leave());
     // The member that leaves watches the queue of each item, and the other member is in none of them.
     let watched = async {

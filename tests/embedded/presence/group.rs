@@ -96,7 +96,7 @@ async fn a_member_is_back_after_the_end_of_its_session() {
     let watcher = self::group(&server_fixture.rival).members().unwrap();
     within("the view", watcher.ready()).await.unwrap().unwrap();
     let mut watches: Vec<_> = members.iter().map(Membership::watch).collect();
-    let before: Vec<_> = watches.iter().map(lockkeeper::presence::PresenceWatch::state).collect();
+    let before: Vec<_> = watches.iter().map(lockkeeper::Watch::state).collect();
     assert!(server_fixture.server.expire(session));
     for (watch, before) in watches.iter_mut().zip(&before) {
         state_is(watch, |state| state.is_registered() && state != *before).await;

@@ -9,9 +9,9 @@ mod sessions;
 
 use std::time::Duration;
 
-use lockkeeper::presence::{PresenceState, PresenceWatch};
+use lockkeeper::presence::PresenceState;
 use lockkeeper::znodes::Zxid;
-use lockkeeper::{ConnectionManager, Registration};
+use lockkeeper::{ConnectionManager, Registration, Watch};
 use lockkeeper_testserver::machine::Machine;
 
 use crate::limit::within;
@@ -52,10 +52,10 @@ pub(super) async fn gone(server_fixture: &ServerFixture) {
 }
 
 /// Waits for a state.
-pub(super) async fn state_is(watch: &mut PresenceWatch, wanted: impl Fn(PresenceState) -> bool) {
+pub(super) async fn state_is(watch: &mut Watch<PresenceState>, wanted: impl Fn(PresenceState) -> bool) {
     let reached = async {
         while !wanted(watch.state()) {
-            if watch.changed().await.is_none() {
+            if watch.changed().await.is_err() {
                 break;
             }
         }

@@ -99,7 +99,7 @@ async fn while_the_one_language_leads_the_other_does_not() -> Outcome {
         let grant = java.campaign(class, path).await?;
         assert!(ours.try_campaign().await?.is_none());
         assert!(ours.campaign_timeout(SHORTLY).await.unwrap_err().is_timeout());
-        let leader = ours.observe().await?.leader().ok_or("no leader is seen")?;
+        let leader = ours.observe().await?.state().ok_or("no leader is seen")?;
         assert_eq!((leader.id(), leader.fencing_token().as_u64()), ("java", grant.czxid));
         java.resign(class, path).await?;
         ours.campaign().await?.resign().await?;

@@ -220,7 +220,7 @@ where
     let servers = ensemble.connect_string();
     let manager = connect(&servers).await;
     let value = SharedValue::new(&manager, class.path(), T::default())?;
-    let view = value.watch()?;
+    let view = value.view()?;
     let shown = tokio::spawn(follow(view.changes()));
 
     let history = Arc::new(History::default());

@@ -95,7 +95,7 @@ async fn java_and_rust_share_counts_and_values() -> Outcome {
     assert!(count.compare_and_set(seen.revision, 13).await?.is_set());
     assert!(!count.compare_and_set(seen.revision, 14).await?.is_set());
     assert_eq!(java.ask("shared a /interop/values-count 20").await?, "13");
-    let view = count.watch()?;
+    let view = count.view()?;
     view.sync().await?;
     let node = view.node().ok_or("no node")?;
     assert_eq!(node.value().ok(), Some(&20));

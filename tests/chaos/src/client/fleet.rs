@@ -83,9 +83,9 @@ impl Beside {
         loop {
             tokio::select! {
                 () = quiet.cancelled() => break,
-                Some(state) = states_of_own.changed() => self.registered(own.path().as_str(), state),
-                Some(state) = states_of_single.changed() => self.registered(SINGLE, state),
-                Some(state) = states_of_instance.changed() => {
+                Ok(state) = states_of_own.changed() => self.registered(own.path().as_str(), state),
+                Ok(state) = states_of_single.changed() => self.registered(SINGLE, state),
+                Ok(state) = states_of_instance.changed() => {
                     self.registered(instance.path().as_str(), state);
                 }
                 Some(difference) = changes.next() => self.sees(difference.snapshot()),
