@@ -84,7 +84,7 @@ impl LiveConfig {
         let decode = move |data: &[u8]| {
             if naive { Ok(serde_json::from_slice(data).unwrap_or_default()) } else { checked(data) }
         };
-        Ok(NodeView::with_decoder(worker.manager(), worker.path("config")?, decode)?)
+        Ok(NodeView::new_decoded(worker.manager(), worker.path("config")?, decode)?)
     }
 }
 

@@ -130,7 +130,7 @@ impl NightlyReport {
     fn schedule(&self, manager: &lockkeeper::ConnectionManager, path: &str) -> Result<Schedule, Error> {
         let schedule = Schedule::new(manager, path, Duration::from_millis(self.interval))?;
         // No night is left out, however late.
-        Ok(schedule.missed(Missed::CatchUp))
+        Ok(schedule.with_missed(Missed::CatchUp))
     }
 
     async fn play(&self, fixture: &mut Fixture<News>, seen: &mut Seen) -> Result<(), Failure> {

@@ -180,7 +180,7 @@ impl Example for Scoreboard {
     async fn lead(&self, fixture: &mut Fixture<News>) -> Result<Verdict, Failure> {
         fixture.set_up(SCORES, b"").await?;
         let decode = |_: &str, data: &[u8]| data.try_into().map(i64::from_be_bytes);
-        let board = ChildrenView::with_decoder(
+        let board = ChildrenView::new_decoded(
             fixture.manager(),
             fixture.path(SCORES)?,
             lockkeeper::view::ViewBounds::default(),

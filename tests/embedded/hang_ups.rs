@@ -185,7 +185,7 @@ async fn a_create_above_the_limit_of_the_server_ends_with_an_error_and_starves_n
     let actor = builder(&server.connect_string()).session_timeout(LONG).retry(RetryPolicy::default());
     let actor = actor.connect().await.unwrap();
     let transcript = server.transcript();
-    let large = Mutex::new(&actor, "/locks/large").unwrap().node_data(vec![b'x'; 60_000]);
+    let large = Mutex::new(&actor, "/locks/large").unwrap().with_node_data(vec![b'x'; 60_000]);
     let small = Mutex::new(&actor, LOCK).unwrap();
     let ended = AtomicBool::new(false);
     let neighbour = async {

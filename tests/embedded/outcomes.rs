@@ -203,7 +203,7 @@ async fn everything(servers: &str) -> Result<(), Error> {
     lockkeeper::Revoker::new(&manager).ask(seen.holders()).await?;
     let path: lockkeeper::ZnodePath = "/written".parse()?;
     let _stored: FencingToken = "0x2a.0".parse()?;
-    let view = NodeView::with_decoder(&manager, &path, |data| String::from_utf8(data.to_vec()))?;
+    let view = NodeView::new_decoded(&manager, &path, |data| String::from_utf8(data.to_vec()))?;
     view.ready().await?;
     assert_eq!(view.node().expect("it exists").value()?, "1");
     manager.znodes().delete(path).await?;

@@ -28,7 +28,7 @@ async fn slot(server_fixture: &ServerFixture) -> Slot {
     // server's clock may be a little behind this one.
     let offset = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() - Duration::from_secs(1);
     let schedule = Schedule::new(&client(server_fixture).await, LOCK, INTERVAL).unwrap();
-    let schedule = schedule.offset(offset).missed(Missed::CatchUp);
+    let schedule = schedule.with_offset(offset).with_missed(Missed::CatchUp);
     assert!(schedule.try_due().await.unwrap().is_none(), "a slot before the schedule began");
     server_fixture.server.advance_clock(INTERVAL);
     within("a slot", schedule.due()).await.unwrap().unwrap()

@@ -80,7 +80,7 @@ async fn client(server_fixture: &ServerFixture) -> ConnectionManager {
 }
 
 fn schedule(manager: &ConnectionManager, offset: Duration) -> Schedule {
-    Schedule::new(manager, LOCK, INTERVAL).unwrap().offset(offset).missed(Missed::CatchUp)
+    Schedule::new(manager, LOCK, INTERVAL).unwrap().with_offset(offset).with_missed(Missed::CatchUp)
 }
 
 async fn due(schedule: &Schedule) -> Slot {
@@ -100,7 +100,7 @@ async fn each_slot_is_done_once_by_one_of_several_processes() {
     let (each, mut tasks) = (8, tokio::task::JoinSet::new());
     for number in 0..3 {
         let schedule = Schedule::new(&client(&server_fixture).await, LOCK, interval).unwrap();
-        let schedule = schedule.missed(Missed::CatchUp).node_data(format!("process {number}"));
+        let schedule = schedule.with_missed(Missed::CatchUp).with_node_data(format!("process {number}"));
         tasks.spawn(async move {
             let mut begins = Vec::new();
             for _ in 0..each {
@@ -279,7 +279,7 @@ async fn no_slot_is_recorded_twice_though_its_lock_is_deleted_by_hand() {
 #[tokio::test]
 async fn missed_slots_are_skipped_or_caught_up() {
     let fixture = ScheduleFixture::new().await;
-    let skipping = fixture.here.clone().missed(Missed::Skip);
+    let skipping = fixture.here.clone().with_missed(Missed::Skip);
     fixture.advance(4).await;
     // All four, the oldest first.
     let slot = due(&fixture.there).await;

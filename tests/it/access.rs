@@ -74,7 +74,7 @@ async fn everything_taken(manager: &ConnectionManager) -> Result<HeldGrants, Err
     let limit = SharedLimit::new(manager, "/limits/shared")?;
     limit.set(2).await?;
     let fixed = Semaphore::new(manager, "/semaphore", 2)?;
-    for semaphore in [fixed, Semaphore::with_shared_limit(manager, "/shared", &limit)?] {
+    for semaphore in [fixed, Semaphore::new_shared(manager, "/shared", &limit)?] {
         kept.keep(semaphore.acquire_many(2).await?);
         kept.wait(async move { semaphore.acquire().await });
     }
@@ -210,7 +210,7 @@ async fn tries(manager: &ConnectionManager) -> Vec<(&'static str, Error)> {
     let rw = RwLock::new(manager, "/rw").unwrap();
     let semaphore = Semaphore::new(manager, "/semaphore", 2).unwrap();
     let limit = SharedLimit::new(manager, "/limits/shared").unwrap();
-    let shared = Semaphore::with_shared_limit(manager, "/shared", &limit).unwrap();
+    let shared = Semaphore::new_shared(manager, "/shared", &limit).unwrap();
     let limiter = RateLimiter::new(manager, "/rate", 1, LONG).unwrap();
     let (ordered, atomic) =
         (several(manager, "/all").build().unwrap(), several(manager, "/once").atomic().build().unwrap());
@@ -252,7 +252,7 @@ async fn a_client_that_may_only_read_sees_the_holder_and_cannot_contend() {
     let ensemble = Ensemble::lend().await.unwrap();
     let acl = Acl::new(Permissions::ALL, "digest", SHOP).and(Permissions::READ, "world", "anyone");
     let owner = shop(&ensemble).acl(acl).connect().await.unwrap();
-    let semaphore = Semaphore::new(&owner, "/semaphore", 2).unwrap().node_data("till 7");
+    let semaphore = Semaphore::new(&owner, "/semaphore", 2).unwrap().with_node_data("till 7");
     let lease = semaphore.acquire().await.unwrap();
 
     let onlooker = builder(&format!("{}/guarded/app", ensemble.connect_string())).connect().await.unwrap();

@@ -16,7 +16,7 @@ const LOCKS: &str = "/schedule/locks";
 const WRITTEN: &str = "/written";
 
 fn schedule(manager: &ConnectionManager, interval: Duration) -> Schedule {
-    Schedule::new(manager, PATH, interval).unwrap().missed(Missed::CatchUp)
+    Schedule::new(manager, PATH, interval).unwrap().with_missed(Missed::CatchUp)
 }
 
 async fn write(slot: Slot) -> Result<(), lockkeeper::Error> {

@@ -130,7 +130,7 @@ async fn data_too_large_for_a_request_is_refused_before_it_is_sent() {
     let manager = connect(&ensemble.connect_string()).await;
     let large = vec![b'x'; 2_000_000];
     let mutex = Mutex::new(&manager, "/lock").unwrap();
-    let error = mutex.clone().node_data(large.clone()).acquire().await.unwrap_err();
+    let error = mutex.clone().with_node_data(large.clone()).acquire().await.unwrap_err();
     assert!(matches!(error, Error::Config(_)), "{error}");
     let error = manager.znodes().create("/x", large.clone(), CreateMode::Persistent).await.unwrap_err();
     assert!(matches!(error, Error::Config(_)), "{error}");

@@ -22,7 +22,8 @@ impl Adapter for DoSlot {
     fn take(&self, target: Target, mode: AcquireMode) -> Taking {
         let missed = self.0;
         Box::pin(async move {
-            let schedule = Schedule::new(&target.manager, target.path.as_str(), INTERVAL)?.missed(missed);
+            let schedule =
+                Schedule::new(&target.manager, target.path.as_str(), INTERVAL)?.with_missed(missed);
             let slot = match mode {
                 AcquireMode::Wait => Some(schedule.due().await?),
                 AcquireMode::WaitAtMost(limit) => Some(schedule.due_timeout(limit).await?),

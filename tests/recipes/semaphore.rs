@@ -37,7 +37,7 @@ fn plain(target: &Target) -> Result<Semaphore, Error> {
 }
 
 fn shared(target: &Target) -> Result<Semaphore, Error> {
-    Semaphore::with_shared_limit(&target.manager, target.path.as_str(), &shared_limit(target)?)
+    Semaphore::new_shared(&target.manager, target.path.as_str(), &shared_limit(target)?)
 }
 
 fn shared_limit(target: &Target) -> Result<SharedLimit, Error> {

@@ -42,7 +42,7 @@ enum Granted {
 
 pub(crate) async fn lock(options: &LockOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
     run(&options.run, connection, async |manager, nest| {
-        let mutex = Mutex::new(manager, &options.path)?.node_data(nest.node_data(manager.node_data()));
+        let mutex = Mutex::new(manager, &options.path)?.with_node_data(nest.node_data(manager.node_data()));
         granted(&options.run, &mutex).await
     })
     .await
@@ -63,7 +63,7 @@ pub(crate) async fn write(options: &LockOptions, connection: &ConnectionOptions)
 }
 
 fn rw_lock(options: &LockOptions, manager: &ConnectionManager, nest: &Nest) -> Result<RwLock, Failure> {
-    Ok(RwLock::new(manager, &options.path)?.node_data(nest.node_data(manager.node_data())))
+    Ok(RwLock::new(manager, &options.path)?.with_node_data(nest.node_data(manager.node_data())))
 }
 
 pub(crate) async fn semaphore(
@@ -72,7 +72,7 @@ pub(crate) async fn semaphore(
 ) -> Result<Exit, Failure> {
     run(&options.run, connection, async |manager, nest| {
         let semaphore = Semaphore::new(manager, &options.path, options.permits)?
-            .node_data(nest.node_data(manager.node_data()));
+            .with_node_data(nest.node_data(manager.node_data()));
         granted(&options.run, &semaphore.permits(options.take)).await
     })
     .await
@@ -82,7 +82,7 @@ pub(crate) async fn multi(options: &MultiOptions, connection: &ConnectionOptions
     run(&options.run, connection, async |manager, nest| {
         let mut builder = MultiLock::builder();
         for path in &options.paths {
-            let mutex = Mutex::new(manager, path)?.node_data(nest.node_data(manager.node_data()));
+            let mutex = Mutex::new(manager, path)?.with_node_data(nest.node_data(manager.node_data()));
             builder = builder.lock(&mutex);
         }
         granted(&options.run, &builder.build()?).await

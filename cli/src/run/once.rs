@@ -54,8 +54,8 @@ async fn slot(
 ) -> Result<Granted, Failure> {
     let missed = if options.catch_up { Missed::CatchUp } else { Missed::Skip };
     let schedule = Schedule::new(manager, &options.path, interval)?
-        .offset(options.offset.unwrap_or_default())
-        .missed(missed);
+        .with_offset(options.offset.unwrap_or_default())
+        .with_missed(missed);
     let due = if options.run.attempt {
         let due = schedule.try_due().await?;
         return due

@@ -64,8 +64,8 @@ impl Mutex {
     /// Sets the data of this mutex's nodes, for people who inspect the lock. Default: the manager's node
     /// data, which has the host and the process id.
     #[must_use]
-    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
-        Self { inner: self.inner.node_data(data), ..self }
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { inner: self.inner.with_node_data(data), ..self }
     }
 
     /// Keeps the node from one guard to the next, within the bounds of `hand_off`: the threads of this

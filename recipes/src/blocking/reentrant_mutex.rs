@@ -70,8 +70,8 @@ impl ReentrantMutex {
     /// Sets the data of this mutex's nodes; the thread's name is appended. Default: the manager's node data,
     /// which has the host and the process id.
     #[must_use]
-    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
-        Self { inner: self.inner.node_data(data), ..self }
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { inner: self.inner.with_node_data(data), ..self }
     }
 
     /// The path of the lock, below the manager's chroot.

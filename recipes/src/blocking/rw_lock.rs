@@ -59,8 +59,8 @@ impl RwLock {
     /// Sets the data of this lock's nodes, for people who inspect the lock. Default: the manager's node data,
     /// which has the host and the process id.
     #[must_use]
-    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
-        Self { inner: self.inner.node_data(data), ..self }
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { inner: self.inner.with_node_data(data), ..self }
     }
 
     /// Returns the same lock for `owner`, which can acquire it again while it holds the lock, in any thread.

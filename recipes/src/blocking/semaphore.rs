@@ -22,7 +22,7 @@ use crate::semaphore::SharedLimit;
 ///
 /// let limit = manager.wrap(async |manager| SharedLimit::new(manager, "/licences/limit"))?;
 /// limit.call(async |limit| limit.set(4).await)?;
-/// let licences = Semaphore::with_shared_limit(&manager, "/licences/compiler", limit.as_async())?;
+/// let licences = Semaphore::new_shared(&manager, "/licences/compiler", limit.as_async())?;
 /// let lease = licences.acquire_many(3)?;
 /// assert_eq!((lease.permits(), licences.available()?), (3, 1));
 /// lease.release()?;
@@ -54,20 +54,20 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, or if the limit is of another manager.
-    pub fn with_shared_limit(
+    pub fn new_shared(
         manager: &ConnectionManager,
         path: impl IntoPath,
         limit: &SharedLimit,
     ) -> Result<Self, Error> {
-        let inner = crate::Semaphore::with_shared_limit(manager.as_async(), path, limit)?;
+        let inner = crate::Semaphore::new_shared(manager.as_async(), path, limit)?;
         Ok(manager.beside(inner))
     }
 
     /// Sets the data of this semaphore's nodes, for people who inspect the lock. Default: the manager's node
     /// data, which has the host and the process id.
     #[must_use]
-    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
-        Self { inner: self.inner.node_data(data), ..self }
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { inner: self.inner.with_node_data(data), ..self }
     }
 
     /// The path of the semaphore, below the manager's chroot.

@@ -110,7 +110,7 @@ impl Discovery {
     ///
     /// [`Error::Config`] if the path is malformed.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
-        Self::with_payload(manager, path)
+        Self::new_typed(manager, path)
     }
 }
 
@@ -120,7 +120,7 @@ impl<P> Discovery<P> {
     /// # Errors
     ///
     /// As [`new`](Discovery::new).
-    pub fn with_payload(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
+    pub fn new_typed(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let (manager, path) = (manager.clone(), path.into_path()?);
         Ok(Self { manager, path, with_enabled: false, payload: PhantomData })
     }

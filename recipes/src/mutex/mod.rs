@@ -128,10 +128,12 @@ impl Mutex {
     /// data, which has the host and the process id. The name of an [owner in scope](Owner::scope) is
     /// appended.
     #[must_use]
-    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
         let layout = match self.layout {
             MutexLayout::Queue(queue) => MutexLayout::Queue(queue.with_node_data(data)),
-            MutexLayout::Semaphore(semaphore) => MutexLayout::Semaphore(Box::new(semaphore.node_data(data))),
+            MutexLayout::Semaphore(semaphore) => {
+                MutexLayout::Semaphore(Box::new(semaphore.with_node_data(data)))
+            }
         };
         Self { layout, ..self }
     }

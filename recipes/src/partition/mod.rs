@@ -252,7 +252,7 @@ impl Partition {
             return Err(ConfigError::Setting { name, value, advice }.into());
         }
         let group = self.group()?;
-        let items = ChildrenView::with_bounds(&self.manager, self.items_path()?, bounds)?;
+        let items = ChildrenView::new_bounded(&self.manager, self.items_path()?, bounds)?;
         let members = group.members_within(bounds)?;
         PartitionMember::begin(self.clone(), group.join(id, "")?, members, items)
     }

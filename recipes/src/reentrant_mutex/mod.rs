@@ -73,7 +73,7 @@ impl ReentrantMutex {
     /// Sets the data of this mutex's nodes; the owner's name is appended. Default: the manager's node data,
     /// which has the host and the process id.
     #[must_use]
-    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { holds: self.holds.with_node_data(data.into()), ..self }
     }
 

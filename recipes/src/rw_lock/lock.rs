@@ -120,7 +120,7 @@ impl RwLock {
     /// Sets the data of this lock's nodes, for people who inspect the lock. Default: the manager's node data,
     /// which has the host and the process id. The owner's name, if there is one, is appended.
     #[must_use]
-    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { holds: self.holds.with_node_data(data.into()), ..self }
     }
 

@@ -109,8 +109,8 @@ const RECORDS_MAX: usize = 2 * RECORDS_KEPT;
 /// let day = Duration::from_secs(24 * 3600);
 /// let two_o_clock = Duration::from_secs(2 * 3600); // UTC
 /// let nightly = Schedule::new(&manager, "/schedules/nightly-report", day)?
-///     .offset(two_o_clock)
-///     .missed(Missed::CatchUp);
+///     .with_offset(two_o_clock)
+///     .with_missed(Missed::CatchUp);
 ///
 /// // `nightly.due().await?` waits for the slot.
 /// if let Some(slot) = nightly.try_due().await? {
@@ -159,20 +159,20 @@ impl Schedule {
     /// of two hours begins its slots at 02:00 UTC. A week begins on Thursday, as 1970 did. Default: zero. Of
     /// an offset that is longer than the interval, the rest counts.
     #[must_use]
-    pub fn offset(self, offset: Duration) -> Self {
+    pub fn with_offset(self, offset: Duration) -> Self {
         Self { slots: self.slots.with_offset(offset), ..self }
     }
 
     /// Sets what becomes of slots that were not done in time. Default: [`Missed::Skip`].
     #[must_use]
-    pub fn missed(self, missed: Missed) -> Self {
+    pub fn with_missed(self, missed: Missed) -> Self {
         Self { missed, ..self }
     }
 
     /// Sets the data that names this process in the queue and in the records. Default: the manager's node
     /// data, which has the host and the process id.
     #[must_use]
-    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { queue: self.queue.with_node_data(data), ..self }
     }
 

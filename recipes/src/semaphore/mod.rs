@@ -72,7 +72,7 @@ const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::LEASE]);
 /// # The limit
 ///
 /// The limit is fixed, and every user of the semaphore gives the same one ([`new`](Self::new)); or it is kept
-/// in a node, and can change at run time ([`with_shared_limit`](Self::with_shared_limit)). A higher shared
+/// in a node, and can change at run time ([`new_shared`](Self::new_shared)). A higher shared
 /// limit wakes the waiter at the head. A lower one revokes nothing, and nothing is granted until enough
 /// permits are released. Fixed limits that disagree are an error while permits are in use; when none is in
 /// use, the next contender may set a new limit. Curator's clients neither write nor read the recorded fixed
@@ -142,7 +142,7 @@ const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::LEASE]);
 ///
 /// let limit = SharedLimit::new(&manager, "/licences/limit")?;
 /// limit.set(2).await?;
-/// let licences = Semaphore::with_shared_limit(&manager, "/licences/linker", &limit)?;
+/// let licences = Semaphore::new_shared(&manager, "/licences/linker", &limit)?;
 /// let lease = licences.acquire_many(2).await?;
 /// limit.set(3).await?;
 /// let another = licences.acquire().await?;
@@ -181,7 +181,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, or if the limit is of another manager.
-    pub fn with_shared_limit(
+    pub fn new_shared(
         manager: &ConnectionManager,
         path: impl IntoPath,
         limit: &SharedLimit,
@@ -218,7 +218,7 @@ impl Semaphore {
     /// the manager's node data, which has the host and the process id. The name of an [owner in
     /// scope](crate::Owner::scope) is appended.
     #[must_use]
-    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { data: data.into().into(), ..self }
     }
 

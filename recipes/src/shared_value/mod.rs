@@ -225,7 +225,7 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     /// ```
     pub fn view(&self) -> Result<NodeView<T>, Error> {
         let seed = Arc::clone(&self.seed);
-        NodeView::with_decoder(self.manager(), self.path().clone(), move |data| {
+        NodeView::new_decoded(self.manager(), self.path().clone(), move |data| {
             T::decode(data).map(|value| value.unwrap_or_else(|| T::clone(&seed)))
         })
     }

@@ -58,7 +58,7 @@ impl ChildrenView {
     /// [`Error::Config`] if the path is malformed, or without a tokio runtime; [`Error::Closed`] after a
     /// shutdown.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
-        Self::with_bounds(manager, path, ViewBounds::default())
+        Self::new_bounded(manager, path, ViewBounds::default())
     }
 
     /// As [`new`](ChildrenView::new), within these bounds.
@@ -66,7 +66,7 @@ impl ChildrenView {
     /// # Errors
     ///
     /// As [`new`](ChildrenView::new).
-    pub fn with_bounds(
+    pub fn new_bounded(
         manager: &ConnectionManager,
         path: impl IntoPath,
         bounds: ViewBounds,
@@ -76,7 +76,7 @@ impl ChildrenView {
 }
 
 impl<T: Send + Sync + 'static> ChildrenView<T> {
-    /// As [`with_bounds`](ChildrenView::with_bounds), with a decoder: it gets the path below the root,
+    /// As [`new_bounded`](ChildrenView::new_bounded), with a decoder: it gets the path below the root,
     /// which is empty for the root itself, and the data. It runs once for each state of each node, in
     /// the background, and must not block. If it fails or panics, that node has an error in place of its
     /// value.
@@ -84,7 +84,7 @@ impl<T: Send + Sync + 'static> ChildrenView<T> {
     /// # Errors
     ///
     /// As [`new`](ChildrenView::new).
-    pub fn with_decoder<E: Into<DecodeFailure>>(
+    pub fn new_decoded<E: Into<DecodeFailure>>(
         manager: &ConnectionManager,
         path: impl IntoPath,
         bounds: ViewBounds,
@@ -93,7 +93,7 @@ impl<T: Send + Sync + 'static> ChildrenView<T> {
         Self::begin(manager, path, ViewScope::Children, bounds, decode)
     }
 
-    /// As [`with_decoder`](ChildrenView::with_decoder), for recipes whose nodes have a kind.
+    /// As [`new_decoded`](ChildrenView::new_decoded), for recipes whose nodes have a kind.
     pub(crate) fn with_stat_decoder(
         manager: &ConnectionManager,
         path: impl IntoPath,

@@ -28,7 +28,7 @@ pub enum OneNode {}
 /// use lockkeeper::NodeView;
 /// use lockkeeper::znodes::CreateMode;
 ///
-/// let workers = NodeView::with_decoder(&manager, "/config/workers", |data| {
+/// let workers = NodeView::new_decoded(&manager, "/config/workers", |data| {
 ///     Ok::<u32, Box<dyn std::error::Error + Send + Sync>>(std::str::from_utf8(data)?.parse()?)
 /// })?;
 /// assert!(workers.ready().await?.root().is_none());
@@ -69,7 +69,7 @@ impl<T: Send + Sync + 'static> NodeView<T> {
     /// # Errors
     ///
     /// As [`new`](NodeView::new).
-    pub fn with_decoder<E: Into<DecodeFailure>>(
+    pub fn new_decoded<E: Into<DecodeFailure>>(
         manager: &ConnectionManager,
         path: impl IntoPath,
         decode: impl Fn(&[u8]) -> Result<T, E> + Send + Sync + 'static,

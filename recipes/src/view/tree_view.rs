@@ -49,7 +49,7 @@ impl TreeView {
     /// [`Error::Config`] if the path is malformed, or without a tokio runtime; [`Error::Closed`] after a
     /// shutdown.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
-        Self::with_bounds(manager, path, ViewBounds::default())
+        Self::new_bounded(manager, path, ViewBounds::default())
     }
 
     /// As [`new`](TreeView::new), within these bounds.
@@ -57,7 +57,7 @@ impl TreeView {
     /// # Errors
     ///
     /// As [`new`](TreeView::new).
-    pub fn with_bounds(
+    pub fn new_bounded(
         manager: &ConnectionManager,
         path: impl IntoPath,
         bounds: ViewBounds,
@@ -67,14 +67,14 @@ impl TreeView {
 }
 
 impl<T: Send + Sync + 'static> TreeView<T> {
-    /// As [`with_bounds`](TreeView::with_bounds), with a decoder: it gets the path below the root, which
+    /// As [`new_bounded`](TreeView::new_bounded), with a decoder: it gets the path below the root, which
     /// is empty for the root itself, and the data. It runs once for each state of each node, in the
     /// background, and must not block. If it fails or panics, that node has an error in place of its value.
     ///
     /// # Errors
     ///
     /// As [`new`](TreeView::new).
-    pub fn with_decoder<E: Into<DecodeFailure>>(
+    pub fn new_decoded<E: Into<DecodeFailure>>(
         manager: &ConnectionManager,
         path: impl IntoPath,
         bounds: ViewBounds,

@@ -161,7 +161,7 @@ async fn no_permit_of_a_shared_limit_is_granted_beside_a_lease_that_curator_made
     let actor = server_fixture.actor().await.unwrap();
     let limit = SharedLimit::new(&actor, "/limit").unwrap();
     limit.set(1).await.unwrap();
-    let semaphore = Semaphore::with_shared_limit(&actor, PERMITS, &limit).unwrap();
+    let semaphore = Semaphore::new_shared(&actor, PERMITS, &limit).unwrap();
     semaphore.acquire().await.unwrap().release().await.unwrap();
     let acquiring = async move { semaphore.acquire().await.unwrap().release().await.unwrap() };
     nothing_is_granted_beside_curators_lease(&server_fixture, actor, acquiring).await;

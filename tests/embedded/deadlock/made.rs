@@ -189,7 +189,7 @@ fn create_id(node: &str) -> String {
 async fn nested(inner: [u32; 2]) -> usize {
     let fixture = Fixture::start(4).await;
     let lock = |at: usize, path: &str, data: Vec<u8>| {
-        Mutex::new(&fixture.managers[at], path).unwrap().node_data(data)
+        Mutex::new(&fixture.managers[at], path).unwrap().with_node_data(data)
     };
     let first = lock(0, "/locks/a", b"host=h pid=1".to_vec()).acquire().await.unwrap();
     let second = lock(1, "/locks/b", b"host=h pid=2".to_vec()).acquire().await.unwrap();

@@ -40,7 +40,7 @@ fn stored(server_fixture: &ServerFixture) -> Instance<Zone> {
 #[tokio::test]
 async fn an_update_changes_its_part_and_keeps_the_rest() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let discovery = Discovery::with_payload(&client(&server_fixture).await, PATH).unwrap();
+    let discovery = Discovery::new_typed(&client(&server_fixture).await, PATH).unwrap();
     let registration = register(&discovery).await;
     let state = registration.state();
     registration.set_state(InstanceState::Draining).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_refused_update_is_reported_and_not_part_of_later_ones() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
     let session = server_fixture.sessions_of_actor()[0];
-    let discovery = Discovery::with_payload(&manager, PATH).unwrap();
+    let discovery = Discovery::new_typed(&manager, PATH).unwrap();
     let registration = register(&discovery).await;
     let when = When::op(Op::SetData).session(session);
     let _armed = server_fixture.server.fault(when, Fault::Refuse(ErrorCode::NoAuth));
@@ -88,7 +88,7 @@ async fn an_update_whose_call_is_dropped_is_completed() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
     let session = server_fixture.sessions_of_actor()[0];
-    let discovery = Discovery::with_payload(&manager, PATH).unwrap();
+    let discovery = Discovery::new_typed(&manager, PATH).unwrap();
     let registration = register(&discovery).await;
     for is_lost in [false, true] {
         let zone = zone(if is_lost { "east" } else { "west" });
@@ -113,7 +113,7 @@ async fn an_update_whose_call_is_dropped_is_completed() {
 #[tokio::test]
 async fn enabled_is_in_the_data_where_it_is_asked_for() {
     let server_fixture = ServerFixture::start().await.unwrap();
-    let discovery = Discovery::with_payload(&client(&server_fixture).await, PATH).unwrap();
+    let discovery = Discovery::new_typed(&client(&server_fixture).await, PATH).unwrap();
     let registration = register(&discovery.with_enabled_field()).await;
     let ends =
         |end: &str| server_fixture.server.inspect(|machine| data(machine, "a").unwrap().ends_with(end));

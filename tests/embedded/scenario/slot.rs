@@ -37,7 +37,7 @@ impl Scenario for DoSlot {
 
     async fn act(self, fixture: &Fixture) -> Result<Ending, String> {
         let schedule = Schedule::new(&fixture.actor()?, LOCK, Duration::from_millis(5)).map_err(say)?;
-        let slot = match schedule.missed(Missed::CatchUp).due().await {
+        let slot = match schedule.with_missed(Missed::CatchUp).due().await {
             Ok(slot) => slot,
             Err(error) if is_refusal(fixture, &error) => return Ok(Ending::new("refused")),
             Err(error) => return Err(format!("{error} ({error:?})")),

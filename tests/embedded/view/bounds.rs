@@ -25,7 +25,7 @@ async fn a_tree_above_a_bound_is_a_state_and_not_an_end() {
     let manager = impatient(&server_fixture).await;
     let bounds = ViewBounds::default().nodes(3);
     put(&server_fixture.rival, &format!("{ROOT}/1"), "").await;
-    let view = TreeView::with_bounds(&manager, ROOT, bounds).unwrap();
+    let view = TreeView::new_bounded(&manager, ROOT, bounds).unwrap();
     let small = soon("the first load", view.ready()).await;
     let mut witness = Witness::new(view.changes());
     for name in ["2", "3"] {
@@ -110,7 +110,7 @@ async fn more_events_than_the_bound_cause_a_comparison_and_lose_nothing() {
     let manager = client(&server_fixture).await;
     put(&server_fixture.rival, ROOT, "").await;
     let view =
-        TreeView::with_decoder(&manager, ROOT, ViewBounds::default().events(2), |_, _| Ok::<(), Error>(()))
+        TreeView::new_decoded(&manager, ROOT, ViewBounds::default().events(2), |_, _| Ok::<(), Error>(()))
             .unwrap();
     soon("the first load", view.ready()).await;
     let mut witness = Witness::new(view.changes());

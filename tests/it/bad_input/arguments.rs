@@ -57,7 +57,7 @@ const CONSTRUCTORS: [(&str, Constructor, bool); 8] = [
         "Semaphore, shared limit",
         |manager, path| {
             let limit = SharedLimit::new(manager, "/limit").unwrap();
-            Semaphore::with_shared_limit(manager, path, &limit).err()
+            Semaphore::new_shared(manager, path, &limit).err()
         },
         false,
     ),
@@ -150,7 +150,7 @@ async fn senseless_numbers_are_refused_before_a_request_is_sent() {
         assert!(!error.is_transient() && !error.outcome_unknown(), "{name}");
     }
     let other = builder(&proxies.connect_string()).connect().await.unwrap();
-    let strange = Semaphore::with_shared_limit(&other, "/s", &limit).unwrap_err();
+    let strange = Semaphore::new_shared(&other, "/s", &limit).unwrap_err();
     assert!(strange.to_string().contains("manager of the semaphore"), "{strange}");
     nothing_was_sent(&proxies, "all of it");
 }
@@ -163,13 +163,13 @@ async fn refused_data(
 ) -> Vec<(&'static str, Error, &'static str)> {
     let huge = vec![b'x'; 2_000_000];
     let mutex = Mutex::new(manager, "/m").unwrap();
-    let reentrant = ReentrantMutex::new(manager, "/e").unwrap().node_data(huge.clone());
-    let lock = RwLock::new(manager, "/w").unwrap().node_data(huge.clone());
+    let reentrant = ReentrantMutex::new(manager, "/e").unwrap().with_node_data(huge.clone());
+    let lock = RwLock::new(manager, "/w").unwrap().with_node_data(huge.clone());
     vec![
-        ("data of a mutex", mutex.node_data(huge.clone()).acquire().await.unwrap_err(), "at most"),
+        ("data of a mutex", mutex.with_node_data(huge.clone()).acquire().await.unwrap_err(), "at most"),
         ("data of a reentrant one", reentrant.acquire(&Owner::new("a")).await.unwrap_err(), "at most"),
         ("data of a reader", lock.read().await.unwrap_err(), "at most"),
-        ("data of leases", semaphore.node_data(huge.clone()).acquire().await.unwrap_err(), "a megabyte"),
+        ("data of leases", semaphore.with_node_data(huge.clone()).acquire().await.unwrap_err(), "a megabyte"),
         ("data of starts", limiter.node_data(huge).admit().await.unwrap_err(), "at most"),
     ]
 }

@@ -72,7 +72,7 @@ async fn foreign_data_is_ignored_or_shown() {
                 && error.to_string().contains("SharedLimit::set"),
             "{error}"
         );
-        let shared = Semaphore::with_shared_limit(&manager, at("shared"), &limit).unwrap();
+        let shared = Semaphore::new_shared(&manager, at("shared"), &limit).unwrap();
         assert!(matches!(shared.acquire().await.unwrap_err().recipe(), Some(SemaphoreError::NoLimit { .. })));
         limit.set(1).await.unwrap();
         shared.acquire().await.unwrap().release().await.unwrap();

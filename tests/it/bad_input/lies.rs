@@ -101,7 +101,7 @@ const CALLS: [(&str, Call); 9] = [
         Box::pin(async move {
             let limit = SharedLimit::new(&manager, format!("{path}/limit"))?;
             limit.set(2).await?;
-            let semaphore = Semaphore::with_shared_limit(&manager, format!("{path}/shared"), &limit)?;
+            let semaphore = Semaphore::new_shared(&manager, format!("{path}/shared"), &limit)?;
             drop(semaphore.acquire_timeout(SHORTLY).await?);
             Ok(())
         })

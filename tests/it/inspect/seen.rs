@@ -30,7 +30,8 @@ async fn every_contender_is_shown_in_the_order_of_the_queue_whichever_client_cre
     let kazoo = format!("{path}/6f9619ff8b864d11b42d00cf4fc964ff__lock__");
     raw.create(&kazoo, &[0xff, 0x1b, b'!'], CreateMode::EphemeralSequential).await.unwrap();
     raw.create(&format!("{path}/readme"), b"", CreateMode::Ephemeral).await.unwrap();
-    let last = Mutex::new(&other, path).unwrap().node_data("host=b pid=7 nightly").enqueue().await.unwrap();
+    let last =
+        Mutex::new(&other, path).unwrap().with_node_data("host=b pid=7 nightly").enqueue().await.unwrap();
 
     let onlooker = connect(&ensemble.connect_string()).await;
     let before = children(ensemble, path).await;
@@ -148,7 +149,7 @@ async fn permits_in_use_and_free_permits_are_counted_and_the_queue_is_shown() {
     drop(lease);
 
     let limit = SharedLimit::new(&manager, "/inspect/limit").unwrap();
-    let shared = Semaphore::with_shared_limit(&manager, "/inspect/shared", &limit).unwrap();
+    let shared = Semaphore::new_shared(&manager, "/inspect/shared", &limit).unwrap();
     assert_eq!(shared.inspect().await.unwrap().limit(), None);
     limit.set(2).await.unwrap();
     assert_eq!(shared.inspect().await.unwrap().free(), Some(2));

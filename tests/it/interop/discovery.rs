@@ -24,7 +24,7 @@ async fn fixture(path: &str) -> Result<Option<(InteropFixture, Discovery<Zone>)>
         leave_out_without("libcurator-discovery-java");
         return Ok(None);
     }
-    let discovery = Discovery::with_payload(&fixture.manager, path)?;
+    let discovery = Discovery::new_typed(&fixture.manager, path)?;
     Ok(Some((fixture, discovery)))
 }
 

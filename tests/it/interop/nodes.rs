@@ -17,7 +17,7 @@ async fn each_library_reads_the_nodes_of_the_other() -> Outcome {
     };
     let holder = fixture.java.thread("holder");
     let grant = holder.acquire(&fixture.path).await?;
-    let mutex = fixture.mutex().node_data("the train office");
+    let mutex = fixture.mutex().with_node_data("the train office");
     let mut waiter = tokio::spawn(async move { mutex.acquire().await });
     let queue = fixture.queue_of(2).await?;
 

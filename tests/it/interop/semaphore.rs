@@ -108,7 +108,7 @@ async fn a_limit_raised_in_one_language_wakes_who_waits_in_the_other() -> Outcom
     let (path, thread) = (fixture.path.clone(), fixture.java.thread("a"));
     let count = "/interop/shared-count";
     let limit = SharedLimit::new(&fixture.manager, count)?;
-    let semaphore = Semaphore::with_shared_limit(&fixture.manager, path.as_str(), &limit)?;
+    let semaphore = Semaphore::new_shared(&fixture.manager, path.as_str(), &limit)?;
     thread.set_count(count, 1).await?;
     assert_eq!(limit.get().await?, 1);
 

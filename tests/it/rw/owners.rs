@@ -89,7 +89,7 @@ async fn tasks_of_one_owner_acquire_one_after_the_other() {
 async fn a_mutex_on_its_path_is_refused_and_its_node_names_the_owner() {
     let (ensemble, [one]) = processes().await;
     let manager = connect(&ensemble.connect_string()).await;
-    let named = one.clone().node_data("note").for_owner(&Owner::new("order 4711"));
+    let named = one.clone().with_node_data("note").for_owner(&Owner::new("order 4711"));
     let read = named.read().await.unwrap();
     let data = ensemble.raw().await.unwrap().data(read.path()).await.unwrap().0;
     assert_eq!(data, b"note owner=order 4711");

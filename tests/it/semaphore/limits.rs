@@ -14,8 +14,8 @@ async fn a_raised_limit_wakes_the_waiters_and_a_lowered_one_revokes_nothing() {
     let (ensemble, a, b) = two().await;
     let limit = SharedLimit::new(&a, LIMIT).unwrap();
     limit.set(1).await.unwrap();
-    let one = Semaphore::with_shared_limit(&a, PATH, &limit).unwrap();
-    let other = Semaphore::with_shared_limit(&b, PATH, &SharedLimit::new(&b, LIMIT).unwrap()).unwrap();
+    let one = Semaphore::new_shared(&a, PATH, &limit).unwrap();
+    let other = Semaphore::new_shared(&b, PATH, &SharedLimit::new(&b, LIMIT).unwrap()).unwrap();
     let first = one.acquire().await.unwrap();
     let waiter = tokio::spawn({
         let other = other.clone();
@@ -47,7 +47,7 @@ async fn a_request_beyond_the_limit_fails_and_leaves_the_queue() {
     assert!(matches!(semaphore(&a, 2).try_acquire_many(0).await.unwrap_err(), Error::Config(_)));
     let limit = SharedLimit::new(&a, LIMIT).unwrap();
     limit.set(3).await.unwrap();
-    let one = Semaphore::with_shared_limit(&a, PATH, &limit).unwrap();
+    let one = Semaphore::new_shared(&a, PATH, &limit).unwrap();
     let error = one.acquire_many(4).await.unwrap_err();
     assert!(
         matches!(error.recipe(), Some(SemaphoreError::TooManyPermits { asked: 4, limit: 3, .. })),
@@ -60,7 +60,7 @@ async fn a_request_beyond_the_limit_fails_and_leaves_the_queue() {
         async move { one.acquire_many(3).await.unwrap_err() }
     });
     settled(&ensemble, 1, 1).await;
-    let other = Semaphore::with_shared_limit(&b, PATH, &SharedLimit::new(&b, LIMIT).unwrap()).unwrap();
+    let other = Semaphore::new_shared(&b, PATH, &SharedLimit::new(&b, LIMIT).unwrap()).unwrap();
     let small = tokio::spawn(async move { other.acquire().await.unwrap() });
     settled(&ensemble, 1, 2).await;
     head_sleeps(&ensemble, 1).await;
@@ -81,9 +81,9 @@ async fn a_limit_that_is_lowered_at_the_last_moment_is_kept() {
     let other = crate::support::connect(&ensemble.connect_string()).await;
     let limit = SharedLimit::new(&other, LIMIT).unwrap();
     limit.set(2).await.unwrap();
-    let held = Semaphore::with_shared_limit(&other, PATH, &limit).unwrap().acquire().await.unwrap();
+    let held = Semaphore::new_shared(&other, PATH, &limit).unwrap().acquire().await.unwrap();
     let limited = SharedLimit::new(&manager, LIMIT).unwrap();
-    let semaphore = Semaphore::with_shared_limit(&manager, PATH, &limited).unwrap();
+    let semaphore = Semaphore::new_shared(&manager, PATH, &limited).unwrap();
     let taking = super::exchange(&proxies).hold_request();
     let waiter = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
     // The contender has read room for two.
@@ -102,9 +102,9 @@ async fn a_shared_limit_that_is_lowered_during_a_hand_off_is_kept() {
     let other = crate::support::connect(&ensemble.connect_string()).await;
     let limit = SharedLimit::new(&other, LIMIT).unwrap();
     limit.set(2).await.unwrap();
-    let held = Semaphore::with_shared_limit(&other, PATH, &limit).unwrap().acquire_many(2).await.unwrap();
+    let held = Semaphore::new_shared(&other, PATH, &limit).unwrap().acquire_many(2).await.unwrap();
     let limited = SharedLimit::new(&manager, LIMIT).unwrap();
-    let semaphore = Semaphore::with_shared_limit(&manager, PATH, &limited).unwrap();
+    let semaphore = Semaphore::new_shared(&manager, PATH, &limited).unwrap();
     let mut waiting = Vec::new();
     for queue_nodes in 1..=2 {
         let semaphore = semaphore.clone();
@@ -181,7 +181,7 @@ async fn the_first_limit_is_recorded_in_directories_of_curator_or_another_client
 async fn a_shared_limit_that_cannot_be_read_is_an_error_that_says_what_to_do() {
     let (ensemble, a, _) = two().await;
     let limit = SharedLimit::new(&a, LIMIT).unwrap();
-    let semaphore = Semaphore::with_shared_limit(&a, PATH, &limit).unwrap();
+    let semaphore = Semaphore::new_shared(&a, PATH, &limit).unwrap();
     let mut raw = ensemble.raw().await.unwrap();
     let error = semaphore.acquire().await.unwrap_err();
     assert!(error.to_string().contains("SharedLimit::set()"), "{error}");

@@ -251,9 +251,9 @@ async fn a_wait_at_the_head_leaves_no_watch() {
 #[tokio::test]
 async fn leases_name_their_holder() {
     let (_ensemble, a, b) = two().await;
-    let one = semaphore(&a, 4).node_data("the nightly report");
+    let one = semaphore(&a, 4).with_node_data("the nightly report");
     let first = one.acquire_many(2).await.unwrap();
-    let second = semaphore(&b, 4).node_data("a user").acquire().await.unwrap();
+    let second = semaphore(&b, 4).with_node_data("a user").acquire().await.unwrap();
     let seen = one.inspect().await.unwrap();
     let out: Vec<_> = seen.holders().collect();
     let said: Vec<&[u8]> = out.iter().filter_map(|lease| lease.data()).collect();
