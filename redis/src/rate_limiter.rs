@@ -163,7 +163,7 @@ impl RateLimiter {
     /// tenth of the window, and at least 50 ms. At most the longest window. If it is shorter than a round
     /// trip, every admission is stale.
     #[must_use]
-    pub fn grace(self, grace: Duration) -> Self {
+    pub fn with_grace(self, grace: Duration) -> Self {
         Self { grace: grace.min(WINDOW_MAX), ..self }
     }
 

@@ -35,7 +35,7 @@ async fn connected() -> (TestServer, ConnectionManager) {
 #[tokio::test]
 async fn after_the_time_that_a_refused_try_names_another_try_is_admitted() {
     let (server, manager) = connected().await;
-    let limiter = RateLimiter::new(&manager, "/calls", 2, WINDOW).unwrap().grace(GRACE);
+    let limiter = RateLimiter::new(&manager, "/calls", 2, WINDOW).unwrap().with_grace(GRACE);
     for _ in 0..2 {
         assert!(limiter.try_admit().await.unwrap().admitted().is_some_and(|of| of.is_fresh()));
         server.advance_clock(Duration::from_secs(100));
@@ -52,7 +52,7 @@ async fn after_the_time_that_a_refused_try_names_another_try_is_admitted() {
 #[tokio::test]
 async fn a_try_behind_a_waiter_names_a_time_and_uses_nothing_up() {
     let (server, manager) = connected().await;
-    let limiter = RateLimiter::new(&manager, "/calls", 1, WINDOW).unwrap().grace(GRACE);
+    let limiter = RateLimiter::new(&manager, "/calls", 1, WINDOW).unwrap().with_grace(GRACE);
     let _first = limiter.admit().await.unwrap();
     let waiting = tokio::spawn({
         let limiter = limiter.clone();
@@ -60,7 +60,7 @@ async fn a_try_behind_a_waiter_names_a_time_and_uses_nothing_up() {
     });
     within("a waiter", server.wait_until(|machine| machine.tree().ephemeral_count() == 1)).await.unwrap();
     let other = connect(&server).await;
-    let behind = RateLimiter::new(&other, "/calls", 1, WINDOW).unwrap().grace(GRACE);
+    let behind = RateLimiter::new(&other, "/calls", 1, WINDOW).unwrap().with_grace(GRACE);
     let retry_after = behind.try_admit().await.unwrap().retry_after().unwrap();
     assert!(retry_after <= WINDOW + GRACE + MILLISECOND, "{retry_after:?}");
     assert!(retry_after > WINDOW, "{retry_after:?}");
@@ -71,16 +71,16 @@ async fn a_try_behind_a_waiter_names_a_time_and_uses_nothing_up() {
 async fn a_grace_that_is_too_short_is_an_error_and_no_endless_loop() {
     let (_server, manager) = connected().await;
     let limiter = RateLimiter::new(&manager, "/calls", 9, WINDOW).unwrap();
-    let admission = limiter.clone().grace(GRACE).admit_fresh().await.unwrap();
+    let admission = limiter.clone().with_grace(GRACE).admit_fresh().await.unwrap();
     assert!(admission.is_fresh());
-    let error = limiter.grace(Duration::ZERO).admit_fresh_timeout(GRACE).await.unwrap_err();
+    let error = limiter.with_grace(Duration::ZERO).admit_fresh_timeout(GRACE).await.unwrap_err();
     assert!(matches!(error.recipe(), Some(RateLimiterError::Stale { tries: 4, .. })), "{error}");
 }
 
 #[tokio::test]
 async fn keys_do_not_wait_for_each_other_and_what_they_leave_is_swept() {
     let (server, manager) = connected().await;
-    let calls = KeyedRateLimiter::new(&manager, "/calls", 1, WINDOW).unwrap().grace(GRACE);
+    let calls = KeyedRateLimiter::new(&manager, "/calls", 1, WINDOW).unwrap().with_grace(GRACE);
     assert!(calls.of("").is_err());
     for key in ["anna", "bert/2", "."] {
         assert!(calls.of(key).unwrap().try_admit().await.unwrap().admitted().is_some(), "{key}");
@@ -113,7 +113,7 @@ async fn tries_at_the_same_time_are_all_admitted_while_there_is_room() {
 #[tokio::test]
 async fn a_call_ends_as_soon_as_its_time_does_not_suffice() {
     let (_server, manager) = connected().await;
-    let limiter = RateLimiter::new(&manager, "/calls", 1, WINDOW).unwrap().grace(GRACE);
+    let limiter = RateLimiter::new(&manager, "/calls", 1, WINDOW).unwrap().with_grace(GRACE);
     let _first = limiter.admit().await.unwrap();
     let refused = within("an error", limiter.admit_timeout(WINDOW / 2)).await.unwrap().unwrap_err();
     let Some(RateLimiterError::NoRoom { retry_after, asked: 1, .. }) = refused.recipe() else {
@@ -126,7 +126,7 @@ async fn a_call_ends_as_soon_as_its_time_does_not_suffice() {
 #[tokio::test]
 async fn starts_that_were_taken_ahead_are_admitted_without_a_request() {
     let (server, manager) = connected().await;
-    let limiter = RateLimiter::new(&manager, "/calls", 100, WINDOW).unwrap().grace(GRACE).ahead(10);
+    let limiter = RateLimiter::new(&manager, "/calls", 100, WINDOW).unwrap().with_grace(GRACE).with_ahead(10);
     let _first = limiter.admit().await.unwrap();
     let is_taken = |data: &[u8]| {
         let text = String::from_utf8_lossy(data);
@@ -187,7 +187,7 @@ async fn nodes_that_are_no_window_are_refused() {
 async fn starts_whose_write_has_no_answer_are_used_once_and_admit_their_call() {
     for is_applied in [true, false] {
         let (server, manager) = connected().await;
-        let limiter = RateLimiter::new(&manager, "/calls", 2, WINDOW).unwrap().grace(GRACE);
+        let limiter = RateLimiter::new(&manager, "/calls", 2, WINDOW).unwrap().with_grace(GRACE);
         assert!(limiter.try_admit().await.unwrap().admitted().is_some());
         let fault = if is_applied { Fault::HoldReply } else { Fault::HoldRequest };
         let start = server.fault(When::op(Op::Multi).path("/calls"), fault);

@@ -126,7 +126,7 @@ async fn an_admission_costs_five_requests_in_two_round_trips_and_a_refusal_asks_
 async fn a_lost_reply_admits_no_more_than_it_uses_up() {
     for is_committed in [true, false] {
         let (ensemble, proxies, manager) = behind_proxy().await;
-        let limiter = limiter(&manager, 3, LONG).grace(Duration::from_secs(60));
+        let limiter = limiter(&manager, 3, LONG).with_grace(Duration::from_secs(60));
         let _ = limiter.admit().await.unwrap();
         let arming = proxies.on(Match::new().op(OpCode::Multi).path_contains(PATH));
         let fault = if is_committed { arming.drop_reply_and_cut() } else { arming.cut_before_forward() };
@@ -141,7 +141,7 @@ async fn a_lost_reply_admits_no_more_than_it_uses_up() {
 async fn an_admission_whose_reply_is_late_is_stale_and_uses_its_start() {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let grace = Duration::from_millis(200);
-    let limiter = limiter(&manager, 3, LONG).grace(grace);
+    let limiter = limiter(&manager, 3, LONG).with_grace(grace);
     // This admission creates the directory.
     let _ = limiter.admit().await.unwrap();
     let held = proxies.on(Match::new().op(OpCode::Multi).path_contains(PATH)).hold_reply();

@@ -35,7 +35,7 @@ impl Adapter for Admit {
         let starts = self.0.unwrap_or_else(|| target.draw_count(starts_max, 1));
         Box::pin(async move {
             let limiter = RateLimiter::new(&target.manager, target.path.as_str(), starts_max, WINDOW)?;
-            let limiter = limiter.grace(GRACE);
+            let limiter = limiter.with_grace(GRACE);
             loop {
                 let admission = match mode {
                     AcquireMode::Wait => Some(limiter.admit_many(starts).await?),

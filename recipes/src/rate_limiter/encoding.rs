@@ -71,13 +71,15 @@ fn starts_and_grace(text: &str) -> Option<(u32, i64)> {
 mod tests {
     use proptest::prelude::*;
 
+    use lockkeeper_core::Zxid;
+
     use super::*;
 
     fn stat(mtime: i64) -> Stat {
         Stat {
-            czxid: 1,
-            mzxid: 2,
-            pzxid: 1,
+            czxid: Zxid::new(1),
+            mzxid: Zxid::new(2),
+            pzxid: Zxid::new(1),
             ctime: 0,
             mtime,
             version: 1,

@@ -58,7 +58,7 @@ pub enum RateLimiterError {
     /// Several admissions in a row arrived too late to be used.
     #[error(
         "{tries} admissions of {path} were stale when they arrived, after a grace of {grace:?}; \
-         set a longer grace()"
+         set a longer with_grace()"
     )]
     Stale {
         /// The rate limiter.

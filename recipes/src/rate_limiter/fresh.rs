@@ -18,7 +18,7 @@ impl RateLimiter {
     /// # Errors
     ///
     /// [`RateLimiterError::Stale`] if several admissions in a row arrive too late: the
-    /// [grace](Self::grace) is too short for these servers. Otherwise as [`admit`](Self::admit).
+    /// [grace](Self::with_grace) is too short for these servers. Otherwise as [`admit`](Self::admit).
     ///
     /// # Cancel safety
     ///

@@ -147,7 +147,8 @@ impl Worker {
                 _ => return Ok(Write::ReadAgain),
             },
             Err(error) => {
-                return self.after_failed_write(error, Batch { calls, mark, admitted, version: head.version });
+                return self
+                    .after_failed_write(error, Batch { calls, mark, admitted, version: head.version });
             }
         };
         let observed = manager.now();

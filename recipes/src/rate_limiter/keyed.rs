@@ -72,10 +72,10 @@ impl KeyedRateLimiter {
         Ok(Self { manager: manager.clone(), path, starts, window, grace: None })
     }
 
-    /// Sets the time for which an admission is fresh: see [`RateLimiter::grace`]. Default: a tenth of the
+    /// Sets the time for which an admission is fresh: see [`RateLimiter::with_grace`]. Default: a tenth of the
     /// window, and at least 50 ms.
     #[must_use]
-    pub fn grace(self, grace: Duration) -> Self {
+    pub fn with_grace(self, grace: Duration) -> Self {
         Self { grace: Some(grace), ..self }
     }
 
@@ -119,7 +119,7 @@ impl KeyedRateLimiter {
     fn at(&self, path: ZnodePath) -> Result<RateLimiter, Error> {
         let limiter = RateLimiter::new(&self.manager, path, self.starts, self.window)?;
         Ok(match self.grace {
-            Some(grace) => limiter.grace(grace),
+            Some(grace) => limiter.with_grace(grace),
             None => limiter,
         })
     }

@@ -91,7 +91,7 @@ const RULE: Rule = Rule::blocked_by(&[Kind::LIMIT]);
 /// A turn costs five requests, for all calls of the process that it admits: a node, a list, a read, the write
 /// of the window, and the delete of the node. A call in a free process waits for two round trips. A wait for
 /// room adds a write. The cost does not depend on the limit, and little on the number of processes. With
-/// [`ahead`](Self::ahead) most calls wait for no round trip.
+/// [`with_ahead`](Self::with_ahead) most calls wait for no round trip.
 ///
 /// # Session loss
 ///
@@ -171,7 +171,7 @@ impl RateLimiter {
     /// Default: four times the last round trip, and at least a hundredth of the window and 10 ms, and at most
     /// a tenth of the window or 50 ms.
     #[must_use]
-    pub fn grace(self, grace: Duration) -> Self {
+    pub fn with_grace(self, grace: Duration) -> Self {
         Self { key: self.key.with_grace(grace), ..self }
     }
 
@@ -179,10 +179,10 @@ impl RateLimiter {
     /// Default: none.
     ///
     /// Starts are taken ahead while there are calls, and not in advance of the first one. They are fresh for
-    /// the [grace](Self::grace), and used up if no call comes until then. So set a grace too: with the default
+    /// the [grace](Self::with_grace), and used up if no call comes until then. So set a grace too: with the default
     /// one they are lost after some milliseconds. All tasks of the process share them.
     #[must_use]
-    pub fn ahead(self, starts: u32) -> Self {
+    pub fn with_ahead(self, starts: u32) -> Self {
         Self { ahead: starts, ..self }
     }
 
@@ -190,7 +190,7 @@ impl RateLimiter {
     /// which has the host and the process id. The name of an [owner in scope](crate::Owner::scope) is
     /// appended.
     #[must_use]
-    pub fn node_data(self, data: impl Into<Vec<u8>>) -> Self {
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { data: data.into().into(), ..self }
     }
 

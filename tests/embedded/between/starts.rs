@@ -15,7 +15,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(100);
 
 fn limiter(manager: &ConnectionManager, starts: u32) -> RateLimiter {
-    RateLimiter::new(manager, PATH, starts, WINDOW).unwrap().grace(GRACE)
+    RateLimiter::new(manager, PATH, starts, WINDOW).unwrap().with_grace(GRACE)
 }
 
 /// The starts in the data of the limiter.

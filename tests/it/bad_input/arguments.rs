@@ -170,7 +170,7 @@ async fn refused_data(
         ("data of a reentrant one", reentrant.acquire(&Owner::new("a")).await.unwrap_err(), "at most"),
         ("data of a reader", lock.read().await.unwrap_err(), "at most"),
         ("data of leases", semaphore.with_node_data(huge.clone()).acquire().await.unwrap_err(), "a megabyte"),
-        ("data of starts", limiter.node_data(huge).admit().await.unwrap_err(), "at most"),
+        ("data of starts", limiter.with_node_data(huge).admit().await.unwrap_err(), "at most"),
     ]
 }
 

@@ -181,7 +181,7 @@ async fn starts_within_the_window_are_shown_and_earlier_ones_are_not() {
     assert!(seen.to_string().contains("2 of 3 starts in the window, 1 free"), "{seen}");
 
     let short = RateLimiter::new(&manager, "/inspect/over", 1, Duration::from_millis(1)).unwrap();
-    let short = short.grace(Duration::from_millis(1));
+    let short = short.with_grace(Duration::from_millis(1));
     drop(short.admit().await.unwrap());
     // The client learns the servers' clock from writes.
     while short.inspect().await.unwrap().free() == Some(0) {

@@ -52,7 +52,7 @@ async fn the_longest_times_are_times_like_any_other() {
     let semaphore = Semaphore::new(&manager, "s", 1_000_000_000).unwrap();
     semaphore.acquire_many_timeout(1_000_000_000, Duration::MAX).await.unwrap().release().await.unwrap();
     let year = Duration::from_secs(366 * 24 * 3_600);
-    let limiter = RateLimiter::new(&manager, "r", 1_000, year).unwrap().grace(Duration::MAX);
+    let limiter = RateLimiter::new(&manager, "r", 1_000, year).unwrap().with_grace(Duration::MAX);
     assert!(limiter.admit_many(1_000).await.unwrap().is_fresh());
     let error = limiter.admit_timeout(Duration::from_secs(24 * 3_600)).await.unwrap_err();
     assert!(error.is_timeout(), "{error}");

@@ -117,7 +117,7 @@ pub async fn run_redis_client(options: RedisClientOptions) -> Result<(), Failure
     };
     let mut tasks = JoinSet::new();
     let targets = targets(&manager)?;
-    let limiter = RateLimiter::new(&manager, LIMITER, STARTS, WINDOW)?.grace(GRACE);
+    let limiter = RateLimiter::new(&manager, LIMITER, STARTS, WINDOW)?.with_grace(GRACE);
     tasks.spawn(Starter::new(common(targets.len()), limiter).run());
     for (number, (name, lock, mode)) in targets.into_iter().enumerate() {
         tasks.spawn(Holder::new(common(number), name, lock, mode, Arc::clone(&fenced)).run());
