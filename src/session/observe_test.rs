@@ -49,7 +49,9 @@ async fn without_a_watch_a_change_is_possible_from_time_to_time() {
     let server = TestServer::start().await.unwrap();
     let (_manager, session) = begin(&server).await;
     for _ in 0..2 {
-        assert_eq!(observe(&session, false).await.unwrap().changed().await, None);
+        let mut observation = observe(&session, false).await.unwrap();
+        let changed = tokio::time::timeout(Duration::from_secs(10), observation.changed()).await;
+        assert_eq!(changed.expect("time to read again"), None);
     }
 }
 
