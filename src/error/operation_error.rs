@@ -188,7 +188,7 @@ impl Error {
     /// Whether the deadline passed.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
-        self.kind() == ErrorKind::Timeout
+        matches!(self, Self::Timeout { .. }) || self.kind() == ErrorKind::Timeout
     }
 
     /// Whether a hold was lost.
