@@ -211,6 +211,14 @@ mod tests {
         assert_eq!(Window::default().wait(LIMITS, 0, 3, 11), 0);
     }
 
+    #[test]
+    fn a_clock_that_is_set_back_ends_no_start_early() {
+        let mut window = window(&[(50, 2)]);
+        window.add(Record { at: 20, starts: 1, grace: 10 });
+        assert_eq!(window.room_at(LIMITS, 3), 161);
+        assert_eq!(window.records().last().map(|last| last.at), Some(50));
+    }
+
     proptest! {
         /// However many records are merged: when starts are admitted, no more than the limit count by the
         /// true times of their writes.

@@ -8,6 +8,7 @@ use lockkeeper::znodes::CreateMode;
 use lockkeeper::{ConnectionManager, MultiLock, Mutex, Semaphore, ZnodePath};
 use lockkeeper_testserver::{Fault, Op, When};
 
+use super::cut_off;
 use crate::limit::within;
 use crate::server_fixture::{ServerFixture, children};
 
@@ -239,4 +240,43 @@ async fn a_permit_is_kept_when_curator_makes_a_lease_behind_it() {
     assert_eq!(server_fixture.server.inspect(|machine| children(machine, LEASES).len()), 2);
     held.release().await.unwrap();
     server_fixture.rival.znodes().delete(&lease).await.unwrap();
+}
+
+/// An event makes the contender the head while the link is down. The semaphore sends the reads of the acquire
+/// then, and their answers arrive over the next connection, which carries both the reads and the transaction.
+#[tokio::test]
+async fn an_acquire_whose_reads_are_sent_without_a_link_takes_its_permit_once() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let server = &server_fixture.server;
+    let many = |manager| Semaphore::new(manager, PERMITS, 100).unwrap();
+    let (rival, actor) = (many(&server_fixture.rival), server_fixture.actor().await.unwrap());
+    let (made, session) = (server_fixture.server.sessions()[0], many(&actor));
+    rival.acquire().await.unwrap().release().await.unwrap();
+    let leases = || server.inspect(|machine| machine.tree().node(LEASES).map(|node| node.created_children));
+    let mut expected = leases().unwrap();
+    for _ in 0..4 {
+        let first =
+            server.fault(When::op(Op::Multi).path("/permits/leases/*").session(made), Fault::HoldRequest);
+        let taking = tokio::spawn({
+            let rival = rival.clone();
+            async move { rival.acquire().await.unwrap().release().await.unwrap() }
+        });
+        within("the transaction of the rival", first.hit()).await.unwrap();
+        let mut acquiring = Box::pin(session.acquire());
+        let waits = server.wait_until(|machine| machine.watch_count(0) >= 1);
+        tokio::select! {
+            _ = &mut acquiring => panic!("granted before the rival"),
+            waits = within("a watch on the node of the rival", waits) => waits.unwrap(),
+        }
+        first.release();
+        within("the permit of the rival", taking).await.unwrap().unwrap();
+        // The event arrives before this answer.
+        actor.znodes().read("/zookeeper").await.unwrap();
+        let away = cut_off(&server_fixture, &actor).await;
+        assert!(poll!(&mut acquiring).is_pending(), "there is no link");
+        drop(away);
+        within("a permit", acquiring).await.unwrap().unwrap().release().await.unwrap();
+        expected += 2;
+        assert_eq!(leases(), Some(expected), "a lease was made and given back");
+    }
 }

@@ -88,3 +88,35 @@ async fn a_write_that_is_applied_after_its_call_replaces_no_later_window() {
     actor.znodes().read("/zookeeper").await.unwrap();
     assert_eq!(server.inspect(|machine| machine.tree().node(PATH).unwrap().data.clone()), before);
 }
+
+/// The write of the first call is held, and the connection breaks. The next write of the same hold admits that
+/// call and more, and another one waits, so the hold lives on.
+#[tokio::test]
+async fn a_write_that_is_applied_behind_a_later_one_of_its_hold_replaces_nothing() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let server = &server_fixture.server;
+    let actor = builder(&server.connect_string()).session_timeout(Duration::from_secs(10));
+    let actor = actor.connect().await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    let limiter = RateLimiter::new(&actor, PATH, 3, Duration::from_secs(600)).unwrap();
+    let admit = |starts| {
+        let limiter = limiter.clone();
+        tokio::spawn(async move { limiter.admit_many(starts).await.map(drop) })
+    };
+    let held = server.fault(When::op(Op::Multi).path(PATH).session(session), Fault::HoldRequest);
+    let first = admit(1);
+    within("the write", held.hit()).await.unwrap();
+    let (second, waiting) = (admit(2), admit(1));
+    let away = cut_off(&server_fixture, &actor).await;
+    drop(away);
+    for admitted in [first, second] {
+        within("an admission", admitted).await.unwrap().unwrap().unwrap();
+    }
+    held.release();
+    // Behind the request that was held.
+    actor.znodes().read("/zookeeper").await.unwrap();
+    assert_eq!(server.inspect(starts), 3);
+    waiting.abort();
+    let tried = within("an answer", limiter.try_admit()).await.unwrap().unwrap();
+    assert!(tried.retry_after().is_some(), "four starts of three");
+}
