@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use tracing::debug;
 
-use super::node::HeldNode;
-use super::node::NodeGuard;
-use super::node::NodeRegistration;
+use super::node::{HeldNode, NodeGuard, NodeRegistration};
 use crate::config::limits::DIRECTORIES_MAX;
 use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::session::{
@@ -323,10 +321,11 @@ impl NodeTransaction {
         let Some(new_nodes) = self.new_nodes.get(index) else {
             return Ok(());
         };
+        let lifetime = ParentLifetime::WhileUsed;
         tokio::select! {
             biased;
             lost = self.own.lost() => Err(lost.into()),
-            made = make_queue_directory(&self.session, &new_nodes.directory, ParentLifetime::WhileUsed, deadline) => {
+            made = make_queue_directory(&self.session, &new_nodes.directory, lifetime, deadline) => {
                 made.map_err(|stop| self.own.error_of(stop))
             }
         }

@@ -110,7 +110,8 @@ fn kinds(paths: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
 /// The nodes after [`everything_taken`].
 fn expected() -> BTreeMap<String, usize> {
     let nodes = "/guarded /mutex /one /one/locks /one/leases /reentrant /rw /semaphore /semaphore/locks \
-        /semaphore/leases /limits /limits/shared /shared /shared/locks /shared/leases /rate /all /all/a /all/b /once /once/a /once/b /register";
+        /semaphore/leases /limits /limits/shared /shared /shared/locks /shared/leases /rate \
+        /all /all/a /all/b /once /once/a /once/b /register";
     let mut expected: BTreeMap<String, usize> =
         nodes.split_whitespace().map(|path| (path.to_owned(), 1)).collect();
     expected.insert(String::new(), 1);

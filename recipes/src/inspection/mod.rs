@@ -138,7 +138,8 @@ impl Inspection {
         &self.contenders
     }
 
-    /// The holders: one for each permit of a semaphore. None for a rate limiter: see [`window`](Self::window).
+    /// The holders: one for each permit of a semaphore, and none for a rate limiter, which has a
+    /// [`window`](Self::window).
     pub fn holders(&self) -> impl Iterator<Item = &ContenderInfo> {
         self.contenders.iter().filter(|of| matches!(of.role(), Role::Holder | Role::Recipe(_)))
     }

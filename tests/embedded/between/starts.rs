@@ -26,8 +26,8 @@ fn starts(machine: &Machine) -> u64 {
     lines.filter_map(|line| line.split(' ').next()?.parse::<u64>().ok()).sum()
 }
 
-/// The write is held on its way, its connection breaks, and the server applies it then. The answer to the read
-/// that finds it is late by more than the grace.
+/// The write is held on its way, its connection breaks, and the server applies it then. The answer to the
+/// read that finds it is late by more than the grace.
 #[tokio::test]
 async fn a_start_that_is_committed_late_is_fresh_only_from_its_own_request_on() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -89,8 +89,8 @@ async fn a_write_that_is_applied_after_its_call_replaces_no_later_window() {
     assert_eq!(server.inspect(|machine| machine.tree().node(PATH).unwrap().data.clone()), before);
 }
 
-/// The write of the first call is held, and the connection breaks. The next write of the same hold admits that
-/// call and more, and another one waits, so the hold lives on.
+/// The write of the first call is held, and the connection breaks. The next write of the same hold admits
+/// that call and more, and another one waits, so the hold lives on.
 #[tokio::test]
 async fn a_write_that_is_applied_behind_a_later_one_of_its_hold_replaces_nothing() {
     let server_fixture = ServerFixture::start().await.unwrap();
