@@ -322,12 +322,11 @@ impl NodeTransaction {
             return Ok(());
         };
         let lifetime = ParentLifetime::WhileUsed;
+        let made = make_queue_directory(&self.session, &new_nodes.directory, lifetime, deadline);
         tokio::select! {
             biased;
             lost = self.own.lost() => Err(lost.into()),
-            made = make_queue_directory(&self.session, &new_nodes.directory, lifetime, deadline) => {
-                made.map_err(|stop| self.own.error_of(stop))
-            }
+            made = made => made.map_err(|stop| self.own.error_of(stop)),
         }
     }
 

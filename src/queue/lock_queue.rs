@@ -319,7 +319,9 @@ impl LockQueue {
     /// ahead.
     pub(crate) fn predicted_kind(&self) -> Option<ContenderKind> {
         let kind = self.config.rule.contender_kind(self.config.label.kind());
-        kind.filter(|_| self.config.ignoring.is_empty())
+        // Every write of the state of a directory fires the watch that a local queue sets on the directory.
+        let has_state = self.config.lifetime != ParentLifetime::WhileUsed;
+        kind.filter(|_| self.config.ignoring.is_empty() && !has_state)
     }
 
     /// Reads the name of a child of the directory.

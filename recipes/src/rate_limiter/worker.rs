@@ -130,11 +130,12 @@ impl Worker {
             return Ok(None);
         };
         let mut ticket = ticket?;
-        if ticket.position().is_some_and(|ahead| ahead > 0) {
-            self.look(manager).await?;
-        }
         while !self.line.is_empty() {
-            if let Some(hold) = self.wait_on(manager, &mut ticket).await? {
+            let is_behind = ticket.position().is_some_and(|ahead| ahead > 0);
+            if is_behind {
+                self.look(manager).await?;
+            }
+            if let Some(hold) = self.wait_on(manager, &mut ticket, is_behind).await? {
                 return Ok(Some(hold));
             }
         }
@@ -146,6 +147,7 @@ impl Worker {
         &mut self,
         manager: &ConnectionManager,
         ticket: &mut Ticket,
+        is_behind: bool,
     ) -> Result<Option<Hold>, Error> {
         let deadline = self.line.deadline();
         let mut wait = pin!(ticket.wait(deadline));
@@ -162,7 +164,9 @@ impl Worker {
                 },
                 () = self.line.changed.notified() => {}
             }
-            self.look(manager).await?;
+            if is_behind {
+                self.look(manager).await?;
+            }
             if self.line.is_empty() || is_earlier(self.line.deadline(), deadline) {
                 return Ok(None);
             }

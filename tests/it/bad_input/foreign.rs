@@ -28,11 +28,13 @@ async fn children_without_a_sequence_number_are_no_contenders_whatever_their_nam
     let mut raw = ensemble.raw().await.unwrap();
     let names =
         ["x", "lock-", "_c_", "_c_-lock-", "lock-123", "…", "-", "__lock__", "lease-x", "lock-0000000000x"];
-    for directory in ["/odd/m", "/odd/s/locks", "/odd/e", "/odd/w", "/odd/r/locks"] {
+    for directory in ["/odd/m", "/odd/s/locks", "/odd/e", "/odd/w", "/odd/r"] {
         for name in names {
             make(&mut raw, &format!("{directory}/{name}"), b"\xff\0", CreateMode::Persistent).await;
         }
     }
+    // As a limiter makes it.
+    raw.set_data("/odd/r", b"no starts\n").await.unwrap();
     let mutex = Mutex::new(&manager, "/odd/m").unwrap();
     let lock = RwLock::new(&manager, "/odd/w").unwrap();
     let semaphore = Semaphore::new(&manager, "/odd/s", 2).unwrap();
