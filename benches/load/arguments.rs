@@ -17,6 +17,7 @@ const SCENARIOS: &[(&str, &[(&str, &str)])] = &[
     ("register", &[("of", "1"), ("k", "100")]),
     ("rw", &[("w", "10"), ("s", "2"), ("readpct", "90"), ("t", "5"), ("warm", "1")]),
     ("semaphore", &[("w", "32"), ("s", "2"), ("leases", "10"), ("t", "5"), ("warm", "1")]),
+    ("admit", ADMIT),
     ("count", &[("w", "10"), ("s", "1"), ("t", "5"), ("warm", "1")]),
     ("multi", &[("k", "5"), ("n", "1000"), ("warmn", "200")]),
     ("many", &[("w", "100"), ("s", "1"), ("k", "100"), ("pool", "0"), ("t", "5"), ("warm", "1")]),
@@ -29,12 +30,27 @@ const SCENARIOS: &[(&str, &[(&str, &str)])] = &[
     ("bare", &[("w", "1"), ("s", "1"), ("t", "5"), ("warm", "1")]),
 ];
 
+/// The window is in milliseconds, and the grace too; 0: the default one.
+const ADMIT: &[(&str, &str)] = &[
+    ("w", "32"),
+    ("s", "2"),
+    ("limit", "1000"),
+    ("window", "1000"),
+    ("objects", "0"),
+    ("ahead", "0"),
+    ("grace", "0"),
+    ("try", "0"),
+    ("t", "5"),
+    ("warm", "1"),
+];
+
 /// `threads=0` is a thread for each core, `threads=1` one for everything. `timeout` is the session's, in
 /// seconds.
 const COMMON: &[(&str, &str)] = &[("threads", "0"), ("timeout", "30")];
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: &[&str] = &["warmn", "warm", "hold", "readpct", "pool", "threads", "keep"];
+const MAY_BE_ZERO: &[&str] =
+    &["warmn", "warm", "hold", "readpct", "pool", "threads", "keep", "objects", "ahead", "grace", "try"];
 
 /// The arguments of the command line.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! The loads.
 
+mod admit;
 mod bare;
 mod count;
 mod elections;
@@ -42,6 +43,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Outcome<Report> {
         "many" => mutexes::many(&fixture).await,
         "rw" => rw::run(&fixture).await,
         "semaphore" => semaphore::run(&fixture).await,
+        "admit" => admit::run(&fixture).await,
         "count" => count::run(&fixture).await,
         "multi" => several::run(&fixture).await,
         "view" => view::run(&fixture).await,
