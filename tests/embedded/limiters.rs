@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use futures::poll;
 use lockkeeper::error::RateLimiterError;
 use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ConnectionManager, KeyedRateLimiter, RateLimiter, TryAdmit};
-use lockkeeper_testserver::fault::Subject;
+use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
+use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::tree::Node;
 use lockkeeper_testserver::{Fault, Op, TestServer, When};
+use tokio::task::JoinHandle;
 
 use crate::limit::within;
 
@@ -108,6 +111,74 @@ async fn tries_at_the_same_time_are_all_admitted_while_there_is_room() {
     let passed = transcript.passed();
     let of = |op| passed.iter().filter(|passed| passed.subject == Subject::Request(op)).count();
     assert!(of(Op::Create2) <= 3 && of(Op::Multi) <= 4, "{passed:?}");
+}
+
+/// The sessions of the writes to the window. Other transactions confirm the session.
+fn writers(transcript: &Transcript) -> Vec<i64> {
+    let is_write = |passed: &Passed| {
+        passed.subject == Subject::Request(Op::Multi)
+            && passed.paths.iter().any(|path| path.starts_with("/calls"))
+    };
+    transcript.passed().into_iter().filter(is_write).map(|passed| passed.session).collect()
+}
+
+#[tokio::test]
+async fn a_turn_admits_the_calls_that_waited_when_it_took_its_first_starts() {
+    let (server, manager) = connected().await;
+    let limiter = RateLimiter::new(&manager, "/calls", 1_000, WINDOW).unwrap();
+    let session = server.sessions()[0];
+    let transcript = server.transcript();
+    let write = server.fault(When::op(Op::Multi).path("/calls").session(session), Fault::HoldRequest);
+    let mut first = Box::pin(limiter.admit());
+    assert!(poll!(&mut first).is_pending());
+    within("the first write", write.hit()).await.unwrap();
+    let rival = RateLimiter::new(&connect(&server).await, "/calls", 1_000, WINDOW).unwrap();
+    let rival = tokio::spawn(async move { rival.admit().await.map(drop) });
+    within("a rival", server.wait_until(|machine| machine.tree().ephemeral_count() == 2)).await.unwrap();
+    let mut second = Box::pin(limiter.admit());
+    assert!(poll!(&mut second).is_pending());
+    write.release();
+    let _first = within("the first call", first).await.unwrap().unwrap();
+    within("the rival", rival).await.unwrap().unwrap().unwrap();
+    let _second = within("the second call", second).await.unwrap().unwrap();
+    let before_rival = writers(&transcript).into_iter().take_while(|by| *by == session).count();
+    assert!(before_rival <= 1, "{:?}", writers(&transcript));
+}
+
+/// One start in a short window, and a call that waits for it.
+async fn waiting_for_room(server: &TestServer, manager: &ConnectionManager) -> (i64, JoinHandle<()>) {
+    let window = Duration::from_secs(1);
+    let limiter = RateLimiter::new(manager, "/calls", 1, window).unwrap().with_grace(MILLISECOND);
+    let _first = limiter.admit().await.unwrap();
+    let is_idle = |machine: &Machine| machine.tree().ephemeral_count() == 0;
+    within("an end", server.wait_until(is_idle)).await.unwrap();
+    let (_, stat) = manager.znodes().read("/calls").await.unwrap().unwrap();
+    let waiting = tokio::spawn(async move { limiter.admit().await.map(drop).unwrap() });
+    within("a waiter", server.wait_until(move |machine| !is_idle(machine))).await.unwrap();
+    (stat.mtime, waiting)
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_room_costs_one_write() {
+    let (server, manager) = connected().await;
+    let transcript = server.transcript();
+    let (_, waiting) = waiting_for_room(&server, &manager).await;
+    within("an admission", waiting).await.unwrap().unwrap();
+    assert_eq!(writers(&transcript).len(), 2, "one for each call");
+}
+
+#[tokio::test]
+async fn a_write_before_there_is_room_by_the_servers_clock_admits_nobody() {
+    let (server, manager) = connected().await;
+    let transcript = server.transcript();
+    let (started, waiting) = waiting_for_room(&server, &manager).await;
+    server.set_clock_back(Duration::from_secs(1));
+    within("an admission", waiting).await.unwrap().unwrap();
+    let (data, stat) = manager.znodes().read("/calls").await.unwrap().unwrap();
+    assert!(stat.mtime - started > 1_000, "{} ms after the first start", stat.mtime - started);
+    assert!(String::from_utf8_lossy(&data).contains("\n1 grace 1 by "), "{data:?}");
+    // The early write, and the one that takes its starts out.
+    assert_eq!(writers(&transcript).len(), 4);
 }
 
 #[tokio::test]

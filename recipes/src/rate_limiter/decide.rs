@@ -1,6 +1,10 @@
 //! How many starts a batch takes, and how long the others wait: pure. All times are milliseconds by the
 //! servers' clock.
 
+/// A turn may take so many starts, if that is no more than an equal part of the limit. A turn costs requests,
+/// whatever it takes.
+const TURN_STARTS: u32 = 4;
+
 /// So many records are kept: older ones are merged.
 pub(super) const RECORDS_MAX: usize = 64;
 
@@ -30,12 +34,26 @@ pub(super) struct Window(Vec<Record>);
 /// What the head of the queue does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Record so many starts, for so many of the first requests.
+    /// Record so many starts, for so many of the first requests. The time of the write shows whether there was
+    /// room.
     Admit { requests: usize, starts: u32 },
     /// Ask the servers for the time: there may be room.
     LearnTime,
     /// Wait for so many milliseconds: there is no room before.
     Wait(i64),
+    /// Let the others have their turn: this one has had its share.
+    HandOver,
+}
+
+/// The turn of a process, and the others that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// The processes in the queue, with this one.
+    pub(super) contenders: u32,
+    /// The starts that this turn has taken.
+    pub(super) taken: u32,
+    /// For so many milliseconds a turn that has taken starts waits for more.
+    pub(super) patience: i64,
 }
 
 /// The servers' time, as far as it is known.
@@ -43,8 +61,8 @@ pub(super) enum Step {
 pub(super) struct Now {
     /// A write has shown this time. It is not later than the time of the next write.
     pub(super) proven: i64,
-    /// It is about this time.
-    pub(super) estimated: i64,
+    /// It is about this time, and probably later. `None` if no answer has shown a time yet.
+    pub(super) estimated: Option<i64>,
 }
 
 impl Record {
@@ -126,19 +144,27 @@ impl Window {
 }
 
 /// Decides for the head of the queue, whose process asks for these numbers of starts, in the order of the
-/// calls. `contenders` are the processes in the queue, with this one.
-pub(super) fn next(window: &Window, limits: Limits, now: Now, asked: &[u32], contenders: u32) -> Step {
+/// calls.
+pub(super) fn next(window: &Window, limits: Limits, now: Now, asked: &[u32], turn: Turn) -> Step {
     let first = asked.first().copied().unwrap_or_default();
+    let goes_on = turn.taken > 0 && turn.contenders > 1;
     let room_at = window.room_at(limits, first);
     if room_at > now.proven {
-        return match room_at.saturating_sub(now.estimated) {
-            ..=0 => Step::LearnTime,
-            millis => Step::Wait(millis),
-        };
+        match now.estimated.map(|estimated| room_at.saturating_sub(estimated)) {
+            Some(millis) if goes_on && millis > turn.patience => return Step::HandOver,
+            Some(millis) if millis > 0 => return Step::Wait(millis),
+            Some(_) => {}
+            None => return Step::LearnTime,
+        }
     }
-    let free = limits.starts.saturating_sub(window.used(limits.window, now.proven));
-    // The others get as much.
-    let share = free.div_ceil(contenders.max(1)).max(first);
+    let probable = now.estimated.map_or(now.proven, |estimated| estimated.max(now.proven));
+    let free = limits.starts.saturating_sub(window.used(limits.window, probable));
+    let share = match turn.contenders {
+        ..=1 => free,
+        // The others get as much.
+        others => free.div_ceil(others).max(limits.starts.div_ceil(others).min(TURN_STARTS)),
+    };
+    let share = if goes_on { share.saturating_sub(turn.taken) } else { share.max(first) };
     let (mut requests, mut starts) = (0, 0_u32);
     for asked in asked {
         let more = starts.saturating_add(*asked);
@@ -147,7 +173,7 @@ pub(super) fn next(window: &Window, limits: Limits, now: Now, asked: &[u32], con
         }
         (requests, starts) = (requests + 1, more);
     }
-    Step::Admit { requests, starts }
+    if requests == 0 { Step::HandOver } else { Step::Admit { requests, starts } }
 }
 
 #[cfg(test)]
@@ -162,8 +188,14 @@ mod tests {
         Window(records.iter().map(|&(at, starts)| Record { at, starts, grace: 10 }).collect())
     }
 
+    const ALONE: Turn = Turn { contenders: 1, taken: 0, patience: 20 };
+
+    fn among(contenders: u32, taken: u32) -> Turn {
+        Turn { contenders, taken, ..ALONE }
+    }
+
     fn at(proven: i64, estimated: i64) -> Now {
-        Now { proven, estimated }
+        Now { proven, estimated: Some(estimated) }
     }
 
     #[test]
@@ -178,16 +210,20 @@ mod tests {
     }
 
     #[test]
-    fn only_a_proven_time_admits() {
+    fn room_is_waited_for_by_an_estimate_and_without_one_the_servers_are_asked() {
         let window = window(&[(0, 3)]);
-        assert_eq!(next(&window, LIMITS, at(50, 60), &[1], 1), Step::Wait(51));
-        assert_eq!(next(&window, LIMITS, at(50, 111), &[1], 1), Step::LearnTime);
-        assert_eq!(next(&window, LIMITS, at(111, 111), &[1], 1), Step::Admit { requests: 1, starts: 1 });
+        let admitted = Step::Admit { requests: 1, starts: 1 };
+        assert_eq!(next(&window, LIMITS, at(50, 60), &[1], ALONE), Step::Wait(51));
+        assert_eq!(next(&window, LIMITS, at(50, 111), &[1], ALONE), admitted);
+        assert_eq!(next(&window, LIMITS, at(111, 60), &[1], ALONE), admitted);
+        let unknown = |proven| Now { proven, estimated: None };
+        assert_eq!(next(&window, LIMITS, unknown(50), &[1], ALONE), Step::LearnTime);
+        assert_eq!(next(&window, LIMITS, unknown(111), &[1], ALONE), admitted);
     }
 
     #[test]
     fn a_batch_takes_what_fits_in_the_order_of_the_calls() {
-        let next = |asked: &[u32]| next(&Window::default(), LIMITS, at(0, 0), asked, 1);
+        let next = |asked: &[u32]| next(&Window::default(), LIMITS, at(0, 0), asked, ALONE);
         assert_eq!(next(&[1, 1, 1, 1]), Step::Admit { requests: 3, starts: 3 });
         // A smaller request behind it does not overtake.
         assert_eq!(next(&[2, 2, 1]), Step::Admit { requests: 1, starts: 2 });
@@ -196,10 +232,35 @@ mod tests {
     #[test]
     fn a_batch_takes_its_share_while_other_processes_wait_and_at_least_its_first_request() {
         let limits = Limits { starts: 100, window: 100 };
-        let next = |asked: &[u32], contenders| next(&Window::default(), limits, at(0, 0), asked, contenders);
-        assert_eq!(next(&[1; 200], 1), Step::Admit { requests: 100, starts: 100 });
-        assert_eq!(next(&[1; 200], 4), Step::Admit { requests: 25, starts: 25 });
-        assert_eq!(next(&[80, 80], 4), Step::Admit { requests: 1, starts: 80 });
+        let next = |asked: &[u32], turn| next(&Window::default(), limits, at(0, 0), asked, turn);
+        assert_eq!(next(&[1; 200], ALONE), Step::Admit { requests: 100, starts: 100 });
+        assert_eq!(next(&[1; 200], among(1, 60)), Step::Admit { requests: 100, starts: 100 });
+        assert_eq!(next(&[1; 200], among(4, 0)), Step::Admit { requests: 25, starts: 25 });
+        assert_eq!(next(&[80, 80], among(4, 0)), Step::Admit { requests: 1, starts: 80 });
+        assert_eq!(next(&[80, 1], among(4, 1)), Step::HandOver);
+        assert_eq!(next(&[1], among(4, 25)), Step::HandOver);
+    }
+
+    #[test]
+    fn a_turn_takes_a_few_starts_although_there_is_little_room() {
+        let limits = Limits { starts: 100, window: 1_000 };
+        let next = |used, asked: &[u32], turn| next(&window(&[(0, used)]), limits, at(0, 0), asked, turn);
+        assert_eq!(next(97, &[1; 9], among(20, 0)), Step::Admit { requests: 3, starts: 3 });
+        assert_eq!(next(90, &[1; 9], among(20, 0)), Step::Admit { requests: 4, starts: 4 });
+        assert_eq!(next(90, &[1; 9], among(20, 3)), Step::Admit { requests: 1, starts: 1 });
+        assert_eq!(next(90, &[1; 9], among(20, 4)), Step::HandOver);
+        assert_eq!(next(90, &[1; 9], among(50, 0)), Step::Admit { requests: 2, starts: 2 }, "an equal part");
+    }
+
+    #[test]
+    fn a_turn_that_has_taken_starts_waits_for_more_as_long_as_its_patience_lasts() {
+        let limits = Limits { starts: 100, window: 100 };
+        let window = window(&[(0, 100)]);
+        let next = |now, turn| next(&window, limits, at(0, now), &[1], turn);
+        assert_eq!(next(90, among(2, 0)), Step::Wait(21));
+        assert_eq!(next(90, among(2, 1)), Step::HandOver);
+        assert_eq!(next(90, among(1, 1)), Step::Wait(21));
+        assert_eq!(next(91, among(2, 1)), Step::Wait(20));
     }
 
     #[test]
@@ -230,7 +291,7 @@ mod tests {
             let (mut window, mut true_records, mut now) = (Window::default(), Vec::<Record>::new(), 0_i64);
             for (pause, asked, grace, forgets) in batches {
                 now += pause;
-                if let Step::Admit { starts, .. } = next(&window, limits, at(now, now), &[asked], 1) {
+                if let Step::Admit { starts, .. } = next(&window, limits, at(now, now), &[asked], ALONE) {
                     let counting = true_records.iter().filter(|record| record.over_at(1_000) > now);
                     let used: u32 = counting.map(|record| record.starts).sum();
                     prop_assert!(used + starts <= 90);

@@ -7,13 +7,13 @@ use lockkeeper_core::{
     Refusal, TxnError, TxnResult,
 };
 
-use super::decide::{Now, Record, Step, Window, next};
+use super::decide::{Now, Record, Step, Turn, Window, next};
 use super::encoding::{self, Claim};
 use super::error::{RateLimiterError, waiting_for_starts};
 use super::line::{Admitted, Answer};
 use super::worker::{Batch, Worker, Written};
 
-/// So many batches a process takes, while it knows of no other contender.
+/// So many batches a process takes in one turn.
 const BATCHES_MAX: u32 = 32;
 
 /// What the head knows.
@@ -23,8 +23,8 @@ struct Head {
     version: i32,
     /// The servers' time: see [`Now::proven`].
     proven: i64,
-    /// When a write of this turn has shown it.
-    proven_at: Option<BootInstant>,
+    /// The time of the last write of this turn, and when its answer came.
+    shown: Option<(i64, BootInstant)>,
     /// The contenders in the queue, with this one.
     contenders: u32,
 }
@@ -32,6 +32,8 @@ struct Head {
 /// What became of a write.
 enum Write {
     Done,
+    /// There was no room yet at the time that the write has shown: its starts admit nobody.
+    TooEarly,
     /// It was refused, or has no answer: read again.
     ReadAgain,
     /// The turn is over: the hold was lost, or no call is left.
@@ -47,34 +49,52 @@ impl Worker {
     ) -> Result<(), Error> {
         // The turn is taken again after its loss.
         hold.defer_loss_report();
-        let mut batches_left = BATCHES_MAX;
+        let (mut batches_left, mut taken) = (BATCHES_MAX, 0_u32);
+        // When this turn took its first starts, and the last call that waited then.
+        let mut first_batch: Option<(BootInstant, u64)> = None;
         loop {
             let Some(mut head) = self.read(manager, &mut hold).await? else { return Ok(()) };
             loop {
-                let calls = self.line.seen();
+                let mut calls = self.line.seen();
+                if let Some((_, last)) = first_batch.filter(|_| head.contenders > 1) {
+                    // Later calls wait behind the others.
+                    calls.retain(|call| call.number <= last);
+                }
+                let last = calls.last().map_or(0, |call| call.number);
                 if calls.is_empty() || batches_left == 0 {
                     return Ok(());
                 }
+                let left = self.key.patience(self.round_trip, head.contenders);
+                let gone = first_batch.map_or(Duration::ZERO, |(since, _)| manager.now().since(since));
+                let patience = i64::try_from(left.saturating_sub(gone).as_millis()).unwrap_or(i64::MAX);
+                let turn = Turn { contenders: head.contenders, taken, patience };
                 let asked: Vec<u32> = calls.iter().map(|call| call.asked).collect();
                 let now = head.now(manager);
-                let (calls, starts) =
-                    match next(&head.window, self.key.limits(), now, &asked, head.contenders) {
-                        Step::Admit { requests, starts } => {
-                            (calls.iter().take(requests).map(|call| call.number).collect(), starts)
-                        }
-                        Step::LearnTime => (Vec::new(), 0),
-                        Step::Wait(millis) => {
-                            if self.wait_for_room(manager, &hold, &head, now.estimated, millis).await {
-                                continue;
-                            }
-                            return Ok(());
-                        }
-                    };
-                match self.write(manager, &hold, &mut head, calls, starts).await? {
-                    Write::Done if starts > 0 => {
-                        batches_left = if head.contenders > 1 { 0 } else { batches_left - 1 };
+                let (calls, mut starts) = match next(&head.window, self.key.limits(), now, &asked, turn) {
+                    Step::Admit { requests, starts } => {
+                        (calls.iter().take(requests).map(|call| call.number).collect(), starts)
                     }
-                    Write::Done => {}
+                    Step::LearnTime => (Vec::new(), 0),
+                    Step::Wait(millis) => {
+                        if self.wait_for_room(manager, &hold, &head, now, millis).await {
+                            continue;
+                        }
+                        return Ok(());
+                    }
+                    Step::HandOver => return Ok(()),
+                };
+                let mut written = self.write(manager, &hold, &mut head, calls, starts).await?;
+                if matches!(written, Write::TooEarly) {
+                    // The same window without these starts.
+                    written = self.write(manager, &hold, &mut head, Vec::new(), 0).await?;
+                    starts = 0;
+                }
+                match written {
+                    Write::Done if starts > 0 => {
+                        (batches_left, taken) = (batches_left - 1, taken.saturating_add(starts));
+                        first_batch.get_or_insert_with(|| (manager.now(), last));
+                    }
+                    Write::Done | Write::TooEarly => {}
                     Write::ReadAgain => break,
                     Write::Over => return Ok(()),
                 }
@@ -102,17 +122,20 @@ impl Worker {
             }
             .into());
         };
-        if let Some(batch) = self.in_doubt.iter().find(|batch| recorded.mark.as_ref() == Some(&batch.mark)) {
+        let latest = recorded.window.records().last().map_or(i64::MIN, |record| record.at);
+        let proven = stat.mtime.max(latest);
+        let mut in_doubt = self.in_doubt.iter();
+        let applied = in_doubt.find(|batch| recorded.mark.as_ref() == Some(&batch.mark));
+        if let Some(batch) = applied.filter(|batch| batch.room_at <= proven) {
             self.line.admit(&batch.calls, batch.admitted);
         }
         // A write that was not applied yet can be, as long as the node has the version that it replaces.
         self.in_doubt.retain(|batch| batch.version == stat.version);
-        let latest = recorded.window.records().last().map_or(i64::MIN, |record| record.at);
         Ok(Some(Head {
             window: recorded.window,
             version: stat.version,
-            proven: stat.mtime.max(latest),
-            proven_at: None,
+            proven,
+            shown: None,
             contenders: stat.children.try_into().unwrap_or(1),
         }))
     }
@@ -135,6 +158,7 @@ impl Worker {
         let claim = Claim { starts, grace: grace_millis, mark: mark.clone() };
         head.window.forget_over(window, head.proven);
         let data = encoding::encode(limits, &claim, &head.window);
+        let room_at = head.window.room_at(limits, starts);
         let sent = manager.now();
         let admitted = Admitted { sent, grace };
         let commit = hold.txn().set(path, data, head.version).commit();
@@ -147,16 +171,21 @@ impl Worker {
                 _ => return Ok(Write::ReadAgain),
             },
             Err(error) => {
-                return self
-                    .after_failed_write(error, Batch { calls, mark, admitted, version: head.version });
+                return self.after_failed_write(
+                    error,
+                    Batch { calls, mark, admitted, room_at, version: head.version },
+                );
             }
         };
         let observed = manager.now();
         self.round_trip = Some(observed.since(sent));
         head.version = stat.version;
         head.proven = head.proven.max(stat.mtime);
-        head.proven_at = Some(observed);
+        head.shown = Some((stat.mtime, observed));
         head.contenders = stat.children.try_into().unwrap_or(1);
+        if starts > 0 && room_at > head.proven {
+            return Ok(Write::TooEarly);
+        }
         if starts > 0 {
             head.window.add(Record { at: stat.mtime, starts, grace: grace_millis });
             self.line.admit(&calls, admitted);
@@ -194,9 +223,10 @@ impl Worker {
         manager: &ConnectionManager,
         hold: &Hold,
         head: &Head,
-        estimated: i64,
+        now: Now,
         millis: i64,
     ) -> bool {
+        let estimated = now.estimated.unwrap_or(now.proven);
         self.turn_down(manager, &head.window, estimated);
         let Some(first) = self.line.seen().first().copied() else { return false };
         let limits = self.key.limits();
@@ -242,10 +272,10 @@ impl Head {
     fn now(&self, manager: &ConnectionManager) -> Now {
         let passed =
             |since: BootInstant| i64::try_from(manager.now().since(since).as_millis()).unwrap_or(i64::MAX);
-        let estimated = match self.proven_at {
-            Some(at) => self.proven.saturating_add(passed(at)),
-            // An estimate may be wrong, as by another clock. So it only decides to ask for the time.
-            None => manager.estimated_server_time().map_or(i64::MAX, |now| now.max(self.proven)),
+        let estimated = match self.shown {
+            Some((time, at)) => Some(time.saturating_add(passed(at))),
+            // It may be wrong, as by another clock.
+            None => manager.estimated_server_time(),
         };
         Now { proven: self.proven, estimated }
     }

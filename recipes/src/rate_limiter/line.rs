@@ -147,12 +147,13 @@ impl Line {
         self.state.lock().waiting.iter().map(|call| call.seen).collect()
     }
 
-    /// Whether a call came since the last look.
+    /// Whether a call came since the last look that may end by it: one that does not wait as long as it takes.
     pub(super) fn take_unseen(&self) -> bool {
         let mut state = self.state.lock();
         let mut came = false;
         for call in &mut state.waiting {
-            came |= !std::mem::replace(&mut call.was_seen, true);
+            let is_new = !std::mem::replace(&mut call.was_seen, true);
+            came |= is_new && !(call.seen.waits && call.seen.deadline.left().is_none());
         }
         came
     }

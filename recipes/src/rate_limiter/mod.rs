@@ -5,9 +5,9 @@
 //! queue writes it, by a transaction that checks the head's own node. So a head that was replaced writes
 //! nothing.
 //!
-//! The time of the newest starts is the time of the write that recorded them, by the servers' clock. If there
-//! may be room, and no write has proven it, the head writes the window once more, without new starts: no
-//! local clock decides.
+//! The time of the newest starts is the time of the write that recorded them, by the servers' clock. An
+//! estimate of this time decides when the head writes. The answer shows the true time: if there was no room
+//! yet, the starts admit nobody, and the head writes the window without them. So no local clock admits.
 //!
 //! # Why a crash cannot admit too many
 //!
@@ -70,7 +70,8 @@ const RULE: Rule = Rule::blocked_by(&[Kind::LIMIT]);
 ///
 /// First in, first out among the calls of one process, also for calls that ask for several starts. Processes
 /// take turns, in the order in which they queue. While others wait, a process takes in its turn no more than
-/// its equal part of the free starts, or the starts of one call if that asks for more.
+/// its equal part of the free starts, or four if that is no more than its equal part of the limit, or the
+/// starts of one call if that asks for more. It takes them for the calls that waited when its turn began.
 ///
 /// # Conditions
 ///
@@ -89,8 +90,8 @@ const RULE: Rule = Rule::blocked_by(&[Kind::LIMIT]);
 /// # Cost
 ///
 /// A turn costs five requests, for all calls of the process that it admits: a node, a list, a read, the write
-/// of the window, and the delete of the node. A call in a free process waits for two round trips. A wait for
-/// room adds a write. The cost does not depend on the limit, and little on the number of processes. With
+/// of the window, and the delete of the node. A call in a free process waits for two round trips. A wait
+/// behind other processes adds three requests. The cost does not depend on the limit, and little on the number of processes. With
 /// [`with_ahead`](Self::with_ahead) most calls wait for no round trip.
 ///
 /// # Session loss

@@ -10,6 +10,9 @@ const GRACE_MIN: Duration = Duration::from_millis(10);
 /// The time from a request to a start while no round trip was measured, at least.
 const GRACE_UNMEASURED: Duration = Duration::from_millis(50);
 
+/// A turn may last so long.
+const PATIENCE_MIN: Duration = Duration::from_millis(20);
+
 /// The path and the numbers of a limiter: limiters of one manager in which they are equal share a contender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LimiterKey {
@@ -52,6 +55,13 @@ impl LimiterKey {
             let (least, most) = (GRACE_MIN.max(self.window / 100), GRACE_UNMEASURED.max(self.window / 10));
             round_trip.map_or(most, |round_trip| round_trip.saturating_mul(4)).clamp(least, most)
         })
+    }
+
+    /// The time in which a process takes starts in one turn, although others wait: no longer than it takes to
+    /// let them have it, unless that is short. All of them have a turn in a window.
+    pub(super) fn patience(&self, round_trip: Option<Duration>, contenders: u32) -> Duration {
+        let hand_over = round_trip.unwrap_or_default().saturating_mul(4).max(PATIENCE_MIN);
+        hand_over.min(self.window / contenders.max(1))
     }
 
     /// The set grace, for people.

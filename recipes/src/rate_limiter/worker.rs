@@ -45,8 +45,9 @@ pub(super) struct Batch {
     pub(super) mark: String,
     /// The version that the write replaces.
     pub(super) version: i32,
-    /// The answer to the calls, if the write was committed.
+    /// The answer to the calls, if the write was committed, and not before the servers' time `room_at`.
     pub(super) admitted: Admitted,
+    pub(super) room_at: i64,
 }
 
 impl Worker {

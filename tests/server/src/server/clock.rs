@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Milliseconds since the epoch, by a clock that only a test can move, and only forwards.
+/// Milliseconds since the epoch, by a clock that only a test can move.
 #[derive(Debug)]
 pub(super) struct Clock {
     start: Instant,
@@ -22,6 +22,10 @@ impl Clock {
 
     pub(super) fn advance(&self, by: Duration) {
         self.moved.fetch_add(millis(by), Ordering::Relaxed);
+    }
+
+    pub(super) fn set_back(&self, by: Duration) {
+        self.moved.fetch_sub(millis(by), Ordering::Relaxed);
     }
 }
 

@@ -230,6 +230,11 @@ impl Shared {
         self.rearm.notify_one();
     }
 
+    pub(super) fn set_clock_back(&self, by: Duration) {
+        self.clock.set_back(by);
+        self.rearm.notify_one();
+    }
+
     /// Closes the connections of one server.
     pub(super) fn cut_connections(&self, server: usize) {
         let mut state = self.state.lock();

@@ -262,6 +262,11 @@ impl TestServer {
         self.shared().advance_clock(by);
     }
 
+    /// Sets the server's clock back, as another leader with another clock does.
+    pub fn set_clock_back(&self, by: Duration) {
+        self.shared().set_clock_back(by);
+    }
+
     /// Removes the containers and TTL nodes that are due, without waiting for the next search.
     pub fn reap(&self) {
         self.shared().command(Machine::reap);
