@@ -6,9 +6,9 @@ use lockkeeper::ConnectionManager;
 use lockkeeper::inspect::{ContenderInfo, NodeInfo, Role, Survey, SurveyGroup};
 use lockkeeper::znodes::Stat;
 
-use super::DoctorOptions;
 use super::finding::Finding;
 use super::limits::PACKET_MAX;
+use super::options::DoctorOptions;
 use crate::exit::Failure;
 use crate::output::printable;
 use crate::partial::partial;

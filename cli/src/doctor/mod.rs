@@ -3,30 +3,18 @@
 mod directories;
 mod finding;
 mod limits;
+mod options;
 mod servers;
 mod session;
 mod words;
 
-use clap::Args;
-
 use self::finding::Finding;
+pub(crate) use self::options::DoctorOptions;
 use self::servers::Settings;
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::four_letter_words::addresses;
 use crate::output::say;
-use crate::partial::NODES;
-
-#[derive(Debug, Args)]
-pub(crate) struct DoctorOptions {
-    /// The directories of locks below this path are examined
-    #[arg(long, value_name = "PATH", default_value = "/")]
-    root: String,
-
-    /// The greatest number of nodes to read besides those of the contenders and empty directories
-    #[arg(long, value_name = "N", default_value_t = NODES)]
-    nodes: usize,
-}
 
 /// Prints the page. The worst finding decides the exit code: 0 ok, 1 warn, 2 bad.
 pub(crate) async fn doctor(options: &DoctorOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {

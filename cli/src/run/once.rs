@@ -12,7 +12,8 @@ use lockkeeper::{ConnectionManager, Error, Mutex, OnceCell, Schedule};
 
 use super::grant::Grant;
 use super::options::RunOptions;
-use super::{Granted, not_in_time, or_conflict, wait};
+use super::start::{Granted, run};
+use super::wait::{not_in_time, or_conflict, wait};
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::inspect::parse_path;
@@ -40,7 +41,7 @@ pub(crate) struct OnceOptions {
 }
 
 pub(crate) async fn once(options: &OnceOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
-    super::run(&options.run, connection, async |manager, _| match options.every {
+    run(&options.run, connection, async |manager, _| match options.every {
         Some(interval) => slot(options, manager, interval).await,
         None => for_ever(options, manager).await,
     })
