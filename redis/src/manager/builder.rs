@@ -6,10 +6,11 @@ use lockkeeper_lock::Deadline;
 use redis::ErrorKind;
 use uuid::Uuid;
 
+use super::handle::ConnectionManager;
 use super::link::Link;
 use super::shared::{ManagerPhase, Settings, Shared};
 use super::wire::Target;
-use super::{ConnectionManager, background, reconnect};
+use super::{background, reconnect};
 use crate::error::{ConfigError, ConnectError};
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
@@ -32,6 +33,13 @@ pub struct ConnectionManagerBuilder {
     operation_timeout: Option<Duration>,
     connect_deadline: Duration,
     token_generation: u32,
+}
+
+impl ConnectionManager {
+    /// Starts to set up a manager.
+    pub fn builder(url: &str) -> ConnectionManagerBuilder {
+        ConnectionManagerBuilder::new(url)
+    }
 }
 
 impl ConnectionManagerBuilder {

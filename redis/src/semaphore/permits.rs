@@ -1,13 +1,21 @@
 use futures::future::BoxFuture;
 use lockkeeper_lock::{Deadline, Lock, LockError, LockGuard};
 
-use super::Semaphore;
+use super::handle::Semaphore;
 
 /// A number of permits of a [`Semaphore`] as one [`Lock`]. Made by [`Semaphore::permits`].
 #[derive(Clone, Debug)]
 pub struct Permits {
     semaphore: Semaphore,
     count: u32,
+}
+
+impl Semaphore {
+    /// Returns `permits` permits as a [`Lock`](crate::Lock).
+    #[must_use]
+    pub fn permits(&self, permits: u32) -> Permits {
+        Permits::of(self, permits)
+    }
 }
 
 impl Permits {
