@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lockkeeper_core::{Deadline, Error};
 
-use super::{Admission, RateLimiter, RateLimiterError};
+use super::handle::RateLimiter;
+use super::{Admission, RateLimiterError};
 
 /// So many stale admissions in a row have one cause: the grace is too short.
 const STALE_MAX: u32 = 4;

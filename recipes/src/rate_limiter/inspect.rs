@@ -3,7 +3,8 @@ use std::time::{Duration, SystemTime};
 use lockkeeper_core::{ConnectionManager, Error, ManagerExt, ZnodePath};
 
 use super::decide::Limits;
-use super::{RateLimiter, encoding, limiter_queue};
+use super::handle::RateLimiter;
+use super::{encoding, limiter_queue};
 use crate::inspection::{InspectedRecipe, Inspection, WindowInfo, waiting};
 
 const RECIPE: InspectedRecipe =

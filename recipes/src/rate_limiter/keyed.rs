@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{ConfigError, ConnectionManager, Error, IntoPath, ZnodePath};
 
-use super::RateLimiter;
+use super::handle::RateLimiter;
 
 /// Rate limiters with the same numbers, one for each key: at most a given number of starts *of each customer*
 /// in any window of time.

@@ -1,6 +1,7 @@
 use lockkeeper_core::{Deadline, Error, HoldExt, ManagerExt, Refusal};
 
-use super::{RateLimiter, encoding, limiter_queue};
+use super::handle::RateLimiter;
+use super::{encoding, limiter_queue};
 
 impl RateLimiter {
     /// Deletes the node of the limiter, if no start counts any more. Returns whether it did.
