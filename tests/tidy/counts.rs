@@ -10,7 +10,7 @@ const LENGTHS: [(&str, &str, &str); 23] = [
     ("recipes/src/counter/error.rs", "bits", "the size of a number"),
     ("recipes/src/counter/error.rs", "bytes", "the length of the data of a node"),
     ("recipes/src/counter/error.rs", "expected", "the size of a number in bytes"),
-    ("recipes/src/survey/mod.rs", "below_with", "bounds the nodes in memory, as the bounds of a view do"),
+    ("recipes/src/survey/search.rs", "below_with", "bounds the nodes in memory, as the bounds of a view do"),
     ("redis/src/rule/lock_rule.rs", "ahead", "the index of a waiter in the queue of a rule, for tests"),
     ("redis/src/rule/starts_rule.rs", "new", "the length of the list of starts of a rule, for tests"),
     ("redis/src/rule/starts_rule.rs", "admit", "the length of the list of starts of a rule, for tests"),

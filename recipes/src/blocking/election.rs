@@ -167,7 +167,7 @@ impl Election {
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn lead<T>(&self, mut work: impl FnMut(&Leadership) -> ControlFlow<T>) -> Result<T, Error> {
-        let now = crate::BootInstant::now;
+        let now = lockkeeper_core::BootInstant::now;
         let mut pauses = TermPauses::default();
         loop {
             let mut begun = now();

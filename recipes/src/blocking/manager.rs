@@ -34,7 +34,7 @@ use super::runtime_thread::RuntimeThread;
 #[derive(Clone, Debug)]
 pub struct ConnectionManager {
     // Dropped in this order.
-    inner: crate::ConnectionManager,
+    inner: lockkeeper_core::ConnectionManager,
     thread: RuntimeThread,
 }
 
@@ -50,7 +50,7 @@ impl ConnectionManager {
 
     /// The settings of a connection to `servers`, for [`connect_with`](Self::connect_with).
     pub fn builder(servers: &str) -> ConnectionManagerBuilder {
-        crate::ConnectionManager::builder(servers)
+        lockkeeper_core::ConnectionManager::builder(servers)
     }
 
     /// Connects with these settings.
@@ -71,7 +71,7 @@ impl ConnectionManager {
     /// The async manager, for what never waits, and for an async part of the program. It keeps the thread
     /// running.
     #[must_use]
-    pub fn as_async(&self) -> &crate::ConnectionManager {
+    pub fn as_async(&self) -> &lockkeeper_core::ConnectionManager {
         &self.inner
     }
 
@@ -84,7 +84,7 @@ impl ConnectionManager {
     /// [`CannotBlock`] within an async task. Otherwise the error of the closure.
     pub fn call<R>(
         &self,
-        work: impl AsyncFnOnce(&crate::ConnectionManager) -> Result<R, Error>,
+        work: impl AsyncFnOnce(&lockkeeper_core::ConnectionManager) -> Result<R, Error>,
     ) -> Result<R, Error> {
         self.thread.block_checked(async { work(&self.inner).await })?
     }
@@ -98,7 +98,7 @@ impl ConnectionManager {
     pub fn call_timeout<R>(
         &self,
         timeout: Duration,
-        work: impl AsyncFnOnce(&crate::ConnectionManager) -> Result<R, Error>,
+        work: impl AsyncFnOnce(&lockkeeper_core::ConnectionManager) -> Result<R, Error>,
     ) -> Result<R, Error> {
         self.thread.call_within(timeout, async { work(&self.inner).await }, Location::caller())
     }
@@ -111,7 +111,7 @@ impl ConnectionManager {
     /// As [`call`](Self::call).
     pub fn wrap<U>(
         &self,
-        work: impl AsyncFnOnce(&crate::ConnectionManager) -> Result<U, Error>,
+        work: impl AsyncFnOnce(&lockkeeper_core::ConnectionManager) -> Result<U, Error>,
     ) -> Result<Blocking<U>, Error> {
         Ok(self.beside(self.call(work)?))
     }
@@ -193,7 +193,7 @@ impl ConnectionManager {
         Blocking::of(inner, &self.thread)
     }
 
-    pub(super) fn on(inner: crate::ConnectionManager, thread: &RuntimeThread) -> Self {
+    pub(super) fn on(inner: lockkeeper_core::ConnectionManager, thread: &RuntimeThread) -> Self {
         Self { inner, thread: thread.clone() }
     }
 

@@ -30,7 +30,7 @@ use super::runtime_thread::RuntimeThread;
 #[derive(Clone, Debug)]
 pub struct ConnectionPool {
     // Dropped in this order.
-    inner: crate::ConnectionPool,
+    inner: lockkeeper_core::ConnectionPool,
     managers: Arc<[ConnectionManager]>,
     /// One of the managers.
     any: ConnectionManager,
@@ -48,8 +48,9 @@ impl ConnectionPool {
         let (thread, client) = RuntimeThread::start()?;
         let inner = thread.block_checked(builder.connect_pool(sessions))??;
         // If the thread has ended, the managers' tasks have ended, too.
-        let _ = client.send(inner.managers().map(crate::ConnectionManager::transitions).collect());
-        let on_thread = |manager: &crate::ConnectionManager| ConnectionManager::on(manager.clone(), &thread);
+        let _ = client.send(inner.managers().map(lockkeeper_core::ConnectionManager::transitions).collect());
+        let on_thread =
+            |manager: &lockkeeper_core::ConnectionManager| ConnectionManager::on(manager.clone(), &thread);
         let managers = inner.managers().map(on_thread).collect();
         let any = on_thread(inner.for_path(""));
         Ok(Self { inner, managers, any })
@@ -76,7 +77,7 @@ impl ConnectionPool {
 
     /// The async pool. It keeps the thread running.
     #[must_use]
-    pub fn as_async(&self) -> &crate::ConnectionPool {
+    pub fn as_async(&self) -> &lockkeeper_core::ConnectionPool {
         &self.inner
     }
 

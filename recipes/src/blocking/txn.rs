@@ -8,12 +8,12 @@ use super::runtime_thread::RuntimeThread;
 #[derive(Debug)]
 #[must_use = "nothing is written before commit()"]
 pub struct Txn<'a> {
-    inner: crate::Txn<'a>,
+    inner: lockkeeper_core::Txn<'a>,
     thread: &'a RuntimeThread,
 }
 
 impl<'a> Txn<'a> {
-    pub(super) fn new(inner: crate::Txn<'a>, thread: &'a RuntimeThread) -> Self {
+    pub(super) fn new(inner: lockkeeper_core::Txn<'a>, thread: &'a RuntimeThread) -> Self {
         Self { inner, thread }
     }
 

@@ -10,7 +10,7 @@ use super::runtime_thread::RuntimeThread;
 #[derive(Clone, Debug)]
 pub struct Watch<T> {
     // Dropped in this order.
-    inner: crate::Watch<T>,
+    inner: lockkeeper_core::Watch<T>,
     thread: RuntimeThread,
     /// What a call waits for, for its error.
     waiting: &'static str,
@@ -19,7 +19,7 @@ pub struct Watch<T> {
 
 impl<T> Watch<T> {
     pub(super) fn new(
-        inner: crate::Watch<T>,
+        inner: lockkeeper_core::Watch<T>,
         thread: &RuntimeThread,
         waiting: &'static str,
         path: WholePath,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use lockkeeper_core::Zxid;
 use lockkeeper_core::{ConnectionManager, ContenderInfo, Deadline, Error, ZnodePath};
 
-use super::report::{Deadlock, deadlocks_of};
-use super::{Certainty, Deadlocks};
+use super::actors::Certainty;
+use super::report::{Deadlock, Deadlocks, deadlocks_of};
 use crate::inspection::Inspection;
 use crate::survey::inspect_each;
 

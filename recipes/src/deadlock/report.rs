@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use lockkeeper_core::Zxid;
 use lockkeeper_core::{ContenderInfo, Kind, WholePath, ZnodePath};
@@ -14,6 +14,38 @@ use crate::inspection::{Inspection, age_text};
 
 /// How many blockers of one wait are printed.
 const BLOCKERS_SHOWN: usize = 3;
+
+/// The deadlocks among some locks, each seen twice.
+///
+/// [`Certainty::Found`] is never a false alarm, as long as an owner does nothing else while it waits: an
+/// owner that waits in one task, and releases in another one, ends its deadlock by itself. Not every deadlock
+/// is found: only a wait for a named [`Owner`](crate::Owner), or for a [`MultiLock`](crate::MultiLock) that
+/// is taken at once, says what its contender holds. Other deadlocks are [`Certainty::Possible`].
+///
+/// Tickets name no holds, because their owner works while they wait. Nor does a mutex that keeps its node,
+/// whose waiters change within the process.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+/// use std::time::Duration;
+/// use lockkeeper::inspect::{Deadlocks, Survey};
+///
+/// let survey = Survey::below(&manager, "/locks").await?;
+/// let deadlocks = Deadlocks::among(&manager, survey.locks(), Duration::from_secs(1)).await?;
+/// assert!(!deadlocks.is_any_found(), "{deadlocks}");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadlocks {
+    pub(super) deadlocks: Vec<Deadlock>,
+    pub(super) pause: Duration,
+}
 
 /// Contenders that wait for each other, so that none of them can ever be served.
 ///
@@ -36,6 +68,44 @@ pub struct WaitEdge {
     waiter: ContenderInfo,
     blockers: Vec<ContenderInfo>,
     needs_all: bool,
+}
+
+impl Deadlocks {
+    /// The deadlocks: the certain ones first.
+    #[must_use]
+    pub fn all(&self) -> &[Deadlock] {
+        &self.deadlocks
+    }
+
+    /// The certain deadlocks.
+    pub fn found(&self) -> impl Iterator<Item = &Deadlock> {
+        self.deadlocks.iter().filter(|deadlock| deadlock.certainty() == Certainty::Found)
+    }
+
+    /// Whether there is a certain deadlock.
+    #[must_use]
+    pub fn is_any_found(&self) -> bool {
+        self.found().next().is_some()
+    }
+
+    /// The time between the two looks.
+    #[must_use]
+    pub fn pause(&self) -> Duration {
+        self.pause
+    }
+}
+
+impl Display for Deadlocks {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        if self.deadlocks.is_empty() {
+            return formatter.write_str("no deadlock");
+        }
+        for (index, deadlock) in self.deadlocks.iter().enumerate() {
+            formatter.write_str(if index == 0 { "" } else { "\n\n" })?;
+            write!(formatter, "{deadlock}")?;
+        }
+        Ok(())
+    }
 }
 
 /// All deadlocks of a snapshot: the certain ones, and the possible ones that no certain one explains.

@@ -3,7 +3,7 @@ use std::fmt::{self, Display, Formatter};
 use lockkeeper_core::{Error, NodeInfo, WholePath};
 use serde::de::DeserializeOwned;
 
-use super::Discovery;
+use super::handle::Discovery;
 use super::instance::{Instance, NoPayload};
 use super::service::check_owner;
 use crate::inspection::age_text;

@@ -2,7 +2,7 @@ use std::fmt::{self, Display, Formatter};
 
 use lockkeeper_core::{Error, NodeInfo, RendezvousInfo, WholePath, count_of};
 
-use super::DoubleBarrier;
+use super::handle::DoubleBarrier;
 
 /// The members of a [`DoubleBarrier`] at one time: a snapshot for people and tools, which may be stale when
 /// it is read.

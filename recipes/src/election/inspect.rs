@@ -1,6 +1,6 @@
 use lockkeeper_core::{Error, Role};
 
-use super::Election;
+use super::handle::Election;
 use crate::inspection::{InspectedRecipe, Inspection};
 
 const RECIPE: InspectedRecipe = InspectedRecipe { name: "election", counted: None };

@@ -7,7 +7,8 @@ use std::time::Duration;
 use lockkeeper_core::Error;
 use tracing::{debug, info};
 
-use super::{Election, Leadership};
+use super::Leadership;
+use super::handle::Election;
 
 /// The shortest pause between two campaigns, after a term that was shorter.
 const PAUSE_MIN: Duration = Duration::from_millis(50);

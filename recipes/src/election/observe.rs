@@ -8,7 +8,7 @@ use lockkeeper_core::{
 use tokio::sync::watch;
 use tracing::warn;
 
-use super::Election;
+use super::handle::Election;
 use super::inspect::id;
 
 /// A leader, as an observer sees it.

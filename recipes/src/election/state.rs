@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 
 use futures::future::OptionFuture;
 use lockkeeper_core::{
-    ConnectionManager, Error, FencingToken, Hold, HoldExt, LossReason, NodeMonitor, Watch, WatchSource,
+    ConnectionManager, Error, FencingToken, Hold, HoldExt, LossReason, NodeMonitor, WatchSource,
 };
 use tokio::sync::watch;
 
-use super::Election;
-
-/// The state of a participant, as [`Election::state`] shows it.
+/// The state of a participant, as [`Election::state`](super::Election::state) shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CandidateState {
@@ -149,57 +147,16 @@ impl Drop for Candidacy {
 
 /// The state of an election's own participant, for a [`Watch`].
 #[derive(Clone, Debug)]
-struct CandidateSource {
+pub(super) struct CandidateSource {
     receiver: watch::Receiver<LocalCandidates>,
     manager: ConnectionManager,
     /// What [`changed`](WatchSource::changed) returned last.
     returned: Option<CandidateState>,
 }
 
-impl Election {
-    /// Follows this participant: whether it waits, and at which position, leads, or has lost. It shows the
-    /// campaigns and the leadership of this object and of its clones, which [`lead`](Self::lead) begins as
-    /// well. If there are several at once, it shows the one that leads, or else the nearest one to that.
-    ///
-    /// Costs no request, and no task. [`Watch::state`] reads the clock at each call: after a pause that was
-    /// too long, a leadership is lost at once. The watch keeps the manager alive. It ends after
-    /// [`CandidateState::Closed`], and when the election, its clones and its leaderships are dropped.
-    ///
-    /// # Ordering and fairness
-    ///
-    /// `Leading` ends before another participant can lead, as
-    /// [`Guard::is_valid`](crate::Guard::is_valid) does. It begins when the campaign returns.
-    ///
-    /// # Session loss
-    ///
-    /// A leadership becomes `Lost`. A campaign continues in the next session, and is `Waiting` all the time.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = lockkeeper_testserver::TestServer::start().await?;
-    /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-    /// use lockkeeper::Election;
-    /// use lockkeeper::election::CandidateState;
-    ///
-    /// let election = Election::new(&manager, "/elections/planner", "planner-3")?;
-    /// let mut state = election.state();
-    /// assert_eq!(state.changed().await?, CandidateState::Idle);
-    ///
-    /// let leadership = election.campaign().await?;
-    /// let fencing_token = leadership.fencing_token();
-    /// assert_eq!(state.changed().await?, CandidateState::Leading { fencing_token });
-    /// leadership.resign().await?;
-    /// assert_eq!(state.state(), CandidateState::Idle);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn state(&self) -> Watch<CandidateState> {
-        let receiver = self.candidates.subscribe();
-        CandidateSource { receiver, manager: self.queue.manager().clone(), returned: None }.into_watch()
+impl CandidateSource {
+    pub(super) fn new(receiver: watch::Receiver<LocalCandidates>, manager: ConnectionManager) -> Self {
+        Self { receiver, manager, returned: None }
     }
 }
 

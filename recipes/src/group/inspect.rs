@@ -2,7 +2,7 @@ use std::fmt::{self, Display, Formatter};
 
 use lockkeeper_core::{Error, NodeInfo, WholePath};
 
-use super::Group;
+use super::handle::Group;
 use super::member::{Member, MemberLayout};
 use crate::inspection::age_text;
 

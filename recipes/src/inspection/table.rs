@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{AgeClock, ContenderInfo, Identity, Kind, Role};
 
-use super::Inspection;
+use super::contenders::Inspection;
 
 /// The number of printed rows, unless all are asked for.
 const ROWS: usize = 30;

@@ -1,6 +1,7 @@
 //! One interface over all locks, for code that works with any of them.
 
 pub(crate) mod any_engine;
+mod any_lock;
 pub(crate) mod at_head;
 mod guard;
 mod lock_guard;
@@ -8,12 +9,7 @@ mod owned;
 mod recipe;
 mod ticket;
 
-use std::fmt::Debug;
-use std::time::Duration;
-
-use futures::future::BoxFuture;
-use lockkeeper_core::{Deadline, Error, HoldEvents, LockQueue, ZnodePath};
-
+pub use self::any_lock::Lock;
 pub use self::guard::{Guard, HoldSet, SingleHold};
 pub(crate) use self::guard::{HoldAccess, HoldRelease, MemberGuard};
 pub use self::lock_guard::{LockGuard, ReleaseErrors};
@@ -22,153 +18,3 @@ pub(crate) use self::owned::{OwnerQueued, OwnerShare, Reading, Reentrant, Writin
 pub(crate) use self::recipe::{BatchEntry, Entered, LockRequest, Recipe, Sealed};
 pub(crate) use self::ticket::QueueWait;
 pub use self::ticket::{QueueTicket, Queued};
-use crate::inspection::Inspection;
-
-/// Any lock: a mutex, a reentrant mutex for an owner, the reading or the writing side of a read/write lock,
-/// permits of a semaphore, the leadership of an election, or several locks at once.
-///
-/// The trait is object-safe: `Box<dyn Lock>`. The types themselves have more methods, and their methods of
-/// the same names return guards with more methods. The trait is sealed: other crates cannot implement it.
-///
-/// For code that takes a lock of any engine, on ZooKeeper or on Redis, there is [`lockkeeper_lock::Lock`],
-/// which all types but [`MultiLock`](crate::MultiLock) implement as well. It has neither transactions nor
-/// inspections.
-///
-/// # Examples
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = lockkeeper_testserver::TestServer::start().await?;
-/// # let servers = server.connect_string();
-/// use lockkeeper::{ConnectionManager, Lock, Mutex};
-/// use lockkeeper::manager::HoldEvent;
-///
-/// async fn once(lock: &dyn Lock) -> Result<(), Box<dyn std::error::Error>> {
-///     let guard = lock.acquire().await?;
-///     guard.run(async { println!("{} is held", lock.path()) }).await?;
-///     guard.release().await?;
-///     Ok(())
-/// }
-///
-/// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
-/// let lock: Box<dyn Lock> = Box::new(Mutex::new(&manager, "/locks/report")?);
-/// let mut events = lock.events();
-/// once(&*lock).await?;
-/// assert!(matches!(events.next().await, Some(HoldEvent::Acquired { .. })));
-/// assert!(matches!(events.next().await, Some(HoldEvent::Released { .. })));
-/// # Ok(())
-/// # }
-/// ```
-pub trait Lock: Debug + Send + Sync {
-    /// The crate-private side of the lock.
-    #[doc(hidden)]
-    fn as_recipe(&self) -> Sealed<'_>;
-
-    /// The path of the lock, below the manager's chroot. For several locks, the first path.
-    fn path(&self) -> &ZnodePath {
-        self.as_recipe().0.path()
-    }
-
-    /// Waits for the lock, without a limit of time.
-    ///
-    /// # Errors
-    ///
-    /// As the type's own `acquire`.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
-    fn acquire(&self) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        self.as_recipe().0.acquire(Deadline::never())
-    }
-
-    /// Waits for the lock, for at most `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Timeout`]. Otherwise as [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        self.as_recipe().0.acquire(Deadline::after(timeout))
-    }
-
-    /// As [`acquire`](Self::acquire), by a future that borrows nothing: it can be spawned, or kept in a
-    /// struct.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = lockkeeper_testserver::TestServer::start().await?;
-    /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-    /// use lockkeeper::{Lock, Mutex};
-    ///
-    /// let acquiring = tokio::spawn(Mutex::new(&manager, "/locks/report")?.acquire_owned());
-    /// let guard = acquiring.await??;
-    /// guard.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    fn acquire_owned(&self) -> BoxFuture<'static, Result<LockGuard, Error>> {
-        let recipe = self.as_recipe().0.shared();
-        Box::pin(async move { recipe.acquire(Deadline::never()).await })
-    }
-
-    /// Takes the lock if it is free now. Otherwise returns `None`.
-    ///
-    /// # Errors
-    ///
-    /// As the type's own `try_acquire`.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: no node is left behind.
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        self.as_recipe().0.try_acquire()
-    }
-
-    /// Whether this process has a valid hold of the lock through the same manager, by any task or owner. For
-    /// several locks, whether it holds all of them. Costs no request.
-    ///
-    /// Do not base decisions on it: check the guard ([`LockGuard::check`]) before you act.
-    fn is_held(&self) -> bool {
-        let (first, others) = self.as_recipe().0.queues();
-        first.is_held() && others.iter().all(LockQueue::is_held)
-    }
-
-    /// Returns the holders and the waiters of the lock, with their ages: see [`Inspection`]. For several
-    /// locks, one snapshot each, in order.
-    ///
-    /// # Errors
-    ///
-    /// As [`LockQueue::inspect`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: the call changes nothing.
-    fn inspect(&self) -> BoxFuture<'_, Result<Vec<Inspection>, Error>> {
-        self.as_recipe().0.inspect()
-    }
-
-    /// The events of this process's holds of the lock from now on: acquired, released, lost. A reentrant hold
-    /// has one event for all its guards. Several locks have their events one by one.
-    ///
-    /// The counterpart of the `LockListener` of ZooKeeper's own `WriteLock`.
-    fn events(&self) -> HoldEvents {
-        let (first, others) = self.as_recipe().0.queues();
-        first.events_with(&others)
-    }
-}

@@ -4,7 +4,9 @@ use futures::future::join_all;
 use lockkeeper_core::{Deadline, Error, Hold, MultiQueue, Phase, WholePath};
 use tracing::{debug, instrument, warn};
 
-use super::{Mode, MultiLock, MultiLockError};
+use super::MultiLockError;
+use super::handle::MultiLock;
+use super::modes::Mode;
 use crate::lock::{BatchEntry, LockGuard, MemberGuard, Recipe, release};
 use crate::owner::{Owner, OwnerRegistry, WouldDeadlock};
 

@@ -2,8 +2,9 @@ use std::sync::Arc;
 
 use lockkeeper_core::{ConfigError, Error};
 
-use super::modes::ModeGuard;
-use super::{MemberLocks, Mode, MultiLock, plan};
+use super::handle::{MemberLocks, MultiLock};
+use super::modes::{Mode, ModeGuard};
+use super::plan;
 use crate::lock::{Lock, Recipe};
 
 /// The members of a [`MultiLock`], and the way to take them.
@@ -13,6 +14,13 @@ pub struct MultiLockBuilder {
     members: Vec<Arc<dyn Recipe>>,
     is_atomic: bool,
     nesting: bool,
+}
+
+impl MultiLock {
+    /// Starts to name the locks.
+    pub fn builder() -> MultiLockBuilder {
+        MultiLockBuilder::default()
+    }
 }
 
 impl MultiLockBuilder {

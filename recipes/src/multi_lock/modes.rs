@@ -6,7 +6,12 @@ use std::sync::Arc;
 use lockkeeper_core::{ConfigError, ConnectionManager, ManagerExt, ZnodePath};
 use parking_lot::Mutex;
 
-use super::Mode;
+/// The two ways to take several locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Ordered,
+    Atomic,
+}
 
 /// For each path that is a member of multi-locks: the mode, and the number of multi-locks.
 #[derive(Debug, Default)]

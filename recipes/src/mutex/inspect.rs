@@ -1,6 +1,6 @@
 use lockkeeper_core::{Error, LockQueue};
 
-use super::{Mutex, MutexLayout};
+use super::handle::{Mutex, MutexLayout};
 use crate::inspection::{InspectedRecipe, Inspection};
 
 const RECIPE: InspectedRecipe = InspectedRecipe { name: "mutex", counted: None };

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ZnodePath};
 
-use super::{Mutex, MutexLayout};
+use super::handle::{Mutex, MutexLayout};
 use crate::inspection::Inspection;
 use crate::lock::any_engine::single_lock;
 use crate::lock::{BatchEntry, Entered, LockGuard, LockRequest, MemberGuard, Recipe};

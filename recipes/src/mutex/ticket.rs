@@ -1,6 +1,7 @@
 use lockkeeper_core::{Deadline, Error, Ticket};
 
-use super::{Mutex, MutexGuard, MutexLayout};
+use super::MutexGuard;
+use super::handle::{Mutex, MutexLayout};
 use crate::lock::{QueueTicket, QueueWait, Recipe};
 use crate::owner::Owner;
 use crate::semaphore::{Lease, SemaphoreQueued};

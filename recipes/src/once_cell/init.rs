@@ -5,7 +5,8 @@ use std::convert::Infallible;
 use lockkeeper_core::{Deadline, Error, Hold, Once, Operation, Outcome, ReadResult, TxnError};
 use tracing::{debug, info};
 
-use super::{InitError, OnceCell};
+use super::InitError;
+use super::handle::OnceCell;
 
 /// What a contender has found.
 enum ValueOrHead {

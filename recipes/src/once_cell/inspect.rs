@@ -1,6 +1,6 @@
 use lockkeeper_core::Error;
 
-use super::OnceCell;
+use super::handle::OnceCell;
 use crate::inspection::{InspectedRecipe, Inspection};
 
 const RECIPE: InspectedRecipe = InspectedRecipe { name: "once cell", counted: None };

@@ -1,8 +1,8 @@
 //! The acquire of a lock by an owner that may hold it already.
 
 use lockkeeper_core::{Deadline, Error, Hold, HoldExt, Label, LockQueue, Phase, Ticket, ZnodePath};
+use lockkeeper_lock::Owner;
 
-use super::Owner;
 use super::owner_slot::{HoldShare, NextStep, OwnerHolds, OwnerReservation};
 use super::side::Side;
 

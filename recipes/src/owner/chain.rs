@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use lockkeeper_core::ZnodePath;
+use lockkeeper_lock::OwnerId;
 
-use super::OwnerId;
 use super::side::Side;
 
 /// An owner that waits for one side of a path, and what it holds meanwhile.

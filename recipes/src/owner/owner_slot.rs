@@ -7,12 +7,13 @@ use lockkeeper_core::{
     ConnectionManager, Deadline, Error, Hold, LockQueue, ManagerExt, Phase, ReleaseError, WholePath,
     ZnodePath, count_of,
 };
+use lockkeeper_lock::{Owner, OwnerId};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
+use super::error::WouldDeadlock;
 use super::registry::{Holding, OwnerEntry, OwnerRegistry};
 use super::side::{Action, Side};
-use super::{Owner, OwnerId, WouldDeadlock};
 
 /// A lock that an owner can acquire again: its queues, and the holds of its owners in this process.
 ///

@@ -5,12 +5,13 @@ use dashmap::DashMap;
 use lockkeeper_core::{
     ConnectionManager, Deadline, Error, Hold, Identity, ManagerExt, NodeName, ZnodePath, count_owner_deadlock,
 };
+use lockkeeper_lock::{Owner, OwnerId};
 use parking_lot::Mutex;
 use tracing::warn;
 
 use super::chain::{Waiter, circle};
+use super::error::WouldDeadlock;
 use super::side::Side;
-use super::{Owner, OwnerId, WouldDeadlock};
 
 /// The holds of all owners through one manager, and what the owners that hold something wait for. It detects
 /// an acquire that would wait for itself.

@@ -3,7 +3,7 @@ use std::fmt::{self, Display, Formatter};
 
 use lockkeeper_core::{ContenderInfo, Error, NodeInfo, Role, WholePath};
 
-use super::{BATCH, Partition};
+use super::handle::{BATCH, Partition};
 
 /// The members and the items of a [`Partition`] at one time: a snapshot for people and tools, which may be
 /// stale when it is read.

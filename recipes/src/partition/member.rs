@@ -1,15 +1,21 @@
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
-use lockkeeper_core::{ConfigError, Deadline, Error, ManagerExt, Phase, PresenceState, Watch, WatchSource};
+use lockkeeper_core::{
+    ConfigError, Deadline, Error, ManagerExt, Phase, PresenceState, ViewBounds, Watch, WatchSource,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::handle::{ItemsView, Partition};
 use super::item::AssignedItem;
 use super::offers::Offers;
 use super::share::PartitionShare;
 use super::task::{Channels, Left, MemberTask};
-use super::{ItemsView, Partition};
 use crate::group::{MembersView, Membership};
+use crate::view::ChildrenView;
+
+/// The longest id: an inspection reads as many bytes of a node.
+const ID_BYTES_MAX: usize = 1024;
 
 /// A member of a [`Partition`], which outlives sessions: it gets a share of the items, one by one.
 ///
@@ -41,6 +47,40 @@ impl WatchSource for ShareSource {
     async fn changed(&mut self) -> Result<PartitionShare, Error> {
         self.0.changed().await.map_err(|_| Error::Closed)?;
         Ok(self.0.borrow_and_update().clone())
+    }
+}
+
+impl Partition {
+    /// Begins to join with this id, in the background: a share of the items goes to this member.
+    /// [`PartitionMember::next`] returns them one by one. The member leaves when it is dropped.
+    ///
+    /// Each member needs an id of its own, such as its address, and the same one after a restart if it is to
+    /// get the same items. The second member with one id gets no item until the first has left: see
+    /// [`Group::join`](crate::Group::join).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the id is empty, longer than 1024 bytes, or is no valid name of a node, and
+    /// without a tokio runtime; [`Error::Closed`] after a shutdown has begun.
+    pub fn join(&self, id: &str) -> Result<PartitionMember, Error> {
+        self.join_within(id, ViewBounds::default())
+    }
+
+    /// As [`join`](Self::join), with these bounds for the view of the members and for that of the items. A
+    /// partition that exceeds them stays as it is for this member.
+    ///
+    /// # Errors
+    ///
+    /// As [`join`](Self::join).
+    pub fn join_within(&self, id: &str, bounds: ViewBounds) -> Result<PartitionMember, Error> {
+        if id.len() > ID_BYTES_MAX {
+            let (name, value, advice) = ("id", format!("{} bytes long", id.len()), "take at most 1024 bytes");
+            return Err(ConfigError::Setting { name, value, advice }.into());
+        }
+        let group = self.group()?;
+        let items = ChildrenView::new_bounded(&self.manager, self.items_path()?, bounds)?;
+        let members = group.members_within(bounds)?;
+        PartitionMember::begin(self.clone(), group.join(id, "")?, members, items)
     }
 }
 

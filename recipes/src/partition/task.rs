@@ -14,11 +14,11 @@ use tracing::{debug, info, warn};
 
 use super::contend::contend;
 use super::decide::{Item, Listen, ShareEngine, ShareEvent, ShareStep, Shared};
+use super::handle::{ItemsView, Partition};
 use super::hash::Hashed;
 use super::item::{AssignedItem, ItemLink, ReleaseReason};
 use super::offers::Offers;
 use super::share::PartitionShare;
-use super::{ItemsView, Partition};
 use crate::group::{MembersView, Membership};
 
 /// Tells the caller that all items are given up, and how the member left the group.

@@ -1,6 +1,6 @@
 use lockkeeper_core::Error;
 
-use super::ReentrantMutex;
+use super::handle::ReentrantMutex;
 use crate::inspection::Inspection;
 use crate::mutex;
 use crate::owner::Side;

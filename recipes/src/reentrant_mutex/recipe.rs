@@ -3,7 +3,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 
-use super::ReentrantMutex;
+use super::handle::ReentrantMutex;
 use crate::inspection::Inspection;
 use crate::lock::any_engine::single_lock;
 use crate::lock::{BatchEntry, LockGuard, LockRequest, Recipe};

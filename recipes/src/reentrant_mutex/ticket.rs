@@ -1,6 +1,6 @@
 use lockkeeper_core::Error;
 
-use super::ReentrantMutex;
+use super::handle::ReentrantMutex;
 use crate::lock::{OwnerQueued, QueueTicket, Reentrant};
 use crate::owner::{Owner, Side};
 

@@ -7,9 +7,17 @@ use tracing::debug;
 
 use super::decide::{SlotDecision, sleep_for};
 use super::error::waiting_for_slot;
+use super::handle::Schedule;
 use super::slot::SlotHold;
-use super::{RECORDS_KEPT, RECORDS_MAX, Schedule, Slot, record};
+use super::{Slot, record};
 use crate::lock::at_head::{AtHead, HeadLimit, NotTaken};
+
+/// The number of records that are kept. Only the newest one decides; the others are for people.
+const RECORDS_KEPT: usize = 10;
+
+/// More records than this are deleted even if a slot is due. Otherwise a schedule that is always late would
+/// keep all of them.
+const RECORDS_MAX: usize = 2 * RECORDS_KEPT;
 
 impl AtHead for Schedule {
     type Taken = Slot;

@@ -3,7 +3,7 @@ use std::time::SystemTime;
 
 use lockkeeper_core::Error;
 
-use super::Schedule;
+use super::handle::Schedule;
 use super::record::{self, SlotRecord};
 use crate::inspection::{InspectedRecipe, Inspection};
 

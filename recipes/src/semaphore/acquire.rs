@@ -2,9 +2,10 @@
 
 use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, Hold, LockQueue};
 
+use super::handle::Semaphore;
 use super::limit::PermitLimit;
 use super::permit_acquire::PermitRequest;
-use super::{Lease, Semaphore, SemaphoreError};
+use super::{Lease, SemaphoreError};
 use crate::limits;
 use crate::lock::at_head::{self, AtHead, HeadLimit, NotTaken};
 use crate::owner::{self, Holding, Owner, OwnerRegistry};

@@ -1,8 +1,9 @@
 use lockkeeper_core::{ConnectionManager, Error, Role, ZnodePath};
 
+use super::SemaphoreError;
 use super::encoding::decode;
+use super::handle::Semaphore;
 use super::limit::PermitLimit;
-use super::{Semaphore, SemaphoreError};
 use crate::inspection::{InspectedRecipe, Inspection, PERMITS, holders_first, waiting};
 
 const RECIPE: InspectedRecipe = InspectedRecipe { name: "semaphore", counted: Some(PERMITS) };

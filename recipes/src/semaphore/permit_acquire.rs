@@ -4,14 +4,14 @@ use lockkeeper_core::{
     Changes, ConnectionManager, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, HoldExt,
     LockQueue, NodeName, Operation, Phase, ReadResult, Refusal, ZnodePath, count_of,
 };
-
 use tracing::debug;
 
+use super::Lease;
 use super::continuity::{Continuity, keeps};
 use super::decide::{GrantCondition, NotReady, PermitCount, PermitDecision, PermitState, decide};
 use super::error::{SemaphoreError, waiting_for_permits};
+use super::handle::Semaphore;
 use super::limit::PermitLimit;
-use super::{Lease, Semaphore};
 use crate::lock::at_head::{AtHead, HeadLimit, NotTaken};
 use crate::owner;
 

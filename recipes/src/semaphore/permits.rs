@@ -3,7 +3,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ZnodePath};
 
-use super::Semaphore;
+use super::handle::Semaphore;
 use crate::inspection::Inspection;
 use crate::lock::any_engine::single_lock;
 use crate::lock::{BatchEntry, Entered, LockGuard, LockRequest, MemberGuard, Recipe};
@@ -36,6 +36,14 @@ use crate::owner::Owner;
 pub struct Permits {
     semaphore: Semaphore,
     count: u32,
+}
+
+impl Semaphore {
+    /// Returns `permits` permits as a [`Lock`](crate::Lock), to take them together with other locks.
+    #[must_use]
+    pub fn permits(&self, permits: u32) -> Permits {
+        Permits::of(self, permits)
+    }
 }
 
 impl Permits {

@@ -1,6 +1,7 @@
 use lockkeeper_core::{Deadline, Error, Hold, Ticket};
 
-use super::{Lease, Semaphore};
+use super::Lease;
+use super::handle::Semaphore;
 use crate::lock::at_head::{self, AtHead, HeadLimit, NotTaken};
 use crate::lock::{QueueTicket, QueueWait};
 

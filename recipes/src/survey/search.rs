@@ -1,14 +1,17 @@
 //! Reads a tree level by level.
 
 use futures::future::join_all;
-use lockkeeper_core::{ConnectionManager, Error, NodeInfo, Refusal, Stat, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Error, IntoPath, NodeInfo, Refusal, Stat, ZnodePath};
 
+use super::found::{Survey, SurveyGroup};
 use super::layout::{Layout, may_be_a_directory};
-use super::{Survey, SurveyGroup};
 use crate::inspection::{InspectedRecipe, Inspection};
 use crate::rate_limiter::RateLimiter;
 use crate::semaphore::Semaphore;
 use crate::{Election, Mutex, RwLock};
+
+/// The greatest number of nodes that a survey reads, unless another one is set.
+const NODES_MAX: usize = 10_000;
 
 /// How many requests of a survey are in flight.
 const BATCH: usize = 64;
@@ -23,11 +26,57 @@ struct Listed {
     directories: Vec<ZnodePath>,
 }
 
-pub(super) async fn search(
-    manager: &ConnectionManager,
-    root: ZnodePath,
-    nodes_max: usize,
-) -> Result<Survey, Error> {
+impl Survey {
+    /// Reads everything below `root`, and `root` itself: at most 10,000 nodes besides the contenders
+    /// and empty directories.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect). A directory that this client may not
+    /// read is no error: see [`unread`](Self::unread).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn below(manager: &ConnectionManager, root: impl IntoPath) -> Result<Self, Error> {
+        Self::below_with(manager, root, NODES_MAX).await
+    }
+
+    /// As [`below`](Self::below), with another limit of nodes.
+    ///
+    /// # Errors
+    ///
+    /// As [`below`](Self::below).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`below`](Self::below).
+    pub async fn below_with(
+        manager: &ConnectionManager,
+        root: impl IntoPath,
+        nodes_max: usize,
+    ) -> Result<Self, Error> {
+        search(manager, root.into_path()?, nodes_max).await
+    }
+}
+
+impl Inspection {
+    /// Returns the holders and the waiters of whatever recipe has this path. `None` if the path has no
+    /// contender: the lock is free, or no lock at all.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn of_path(manager: &ConnectionManager, path: impl IntoPath) -> Result<Option<Self>, Error> {
+        inspect_path(manager, path.into_path()?).await
+    }
+}
+
+async fn search(manager: &ConnectionManager, root: ZnodePath, nodes_max: usize) -> Result<Survey, Error> {
     let mut survey = Survey::default();
     let mut located: Vec<(ZnodePath, Layout)> = Vec::new();
     let mut left = nodes_max;
@@ -87,10 +136,7 @@ pub(super) async fn search(
 }
 
 /// The inspection of whatever recipe has this path.
-pub(crate) async fn inspect_path(
-    manager: &ConnectionManager,
-    path: ZnodePath,
-) -> Result<Option<Inspection>, Error> {
+async fn inspect_path(manager: &ConnectionManager, path: ZnodePath) -> Result<Option<Inspection>, Error> {
     let children = manager.znodes().children(&path).await?.unwrap_or_default();
     let listed = Listed { path: path.clone(), children, directories: Vec::new() };
     let listed = without_directories(manager, listed, &mut Vec::new()).await?;

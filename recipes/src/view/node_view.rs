@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use lockkeeper_core::{ConnectionManager, DecodeFailure, Error, IntoPath, ViewBounds, ViewNode, ViewScope};
 
-use super::{View, undecoded};
+use super::scoped_view::{View, undecoded};
 
 /// The scope of a [`NodeView`].
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 use lockkeeper_core::{ConnectionManager, DecodeFailure, Error, IntoPath, ViewBounds, ViewScope};
 
-use super::{View, undecoded};
+use super::scoped_view::{View, undecoded};
 
 /// The scope of a [`TreeView`].
 #[derive(Debug)]

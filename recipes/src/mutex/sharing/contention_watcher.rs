@@ -1,25 +1,10 @@
 use std::sync::{Arc, Weak};
 
 use lockkeeper_core::{Hold, HoldExt, ManagerExt, NodeMonitor};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
-use super::NodeSharing;
-
-/// The time of one node in this process, from its grant until its release.
-pub(super) struct NodeTenure {
-    number: u64,
-    /// Its drop ends the watching task.
-    _over: oneshot::Sender<()>,
-}
-
-/// What the state asks of the watching task.
-#[derive(Default)]
-pub(super) struct WatcherSignals {
-    /// Notified when other contenders have to be watched.
-    pub(super) watch_contenders: Notify,
-    /// Notified when the node becomes idle.
-    pub(super) time_idle: Notify,
-}
+use super::node_sharing::NodeSharing;
+use super::tenure::{NodeTenure, WatcherSignals};
 
 /// Watches for other contenders during the tenure. Its drop, also that by the end of its runtime, ends an
 /// idle node, which no task watches any more.
@@ -39,12 +24,6 @@ pub(super) fn start_watcher(sharing: &Arc<NodeSharing>, hold: &Hold) -> NodeTenu
     // If it cannot run, it is dropped, and its drop reports that nothing is watched.
     hold.manager().spawn(watcher.watch(hold.monitor(), is_over));
     NodeTenure { number, _over: over }
-}
-
-impl NodeTenure {
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
 }
 
 impl ContentionWatcher {

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use lockkeeper_core::{Hold, HoldExt};
 
-use super::acquire_slot::AcquireSlot;
-use super::contention_watcher::NodeTenure;
+use super::node_sharing::AcquireSlot;
+use super::tenure::NodeTenure;
 
 /// The hold of a guard whose node may be handed off. Its drop hands the node off, or releases it.
 pub(crate) struct HandOffHold {
@@ -28,7 +28,7 @@ impl HandOffHold {
             sharing.mark_held(slot.number);
             // The loss may have been reported before the slot was marked as held.
             if !hold.is_valid() {
-                sharing.mark_lost(tenure.number());
+                sharing.mark_lost(tenure.number);
             }
         }
         let tenure_of_guard = GuardTenure { hold: Some(Arc::clone(&hold)), tenure: Some(tenure), slot };

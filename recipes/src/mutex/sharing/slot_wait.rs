@@ -1,38 +1,10 @@
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use lockkeeper_core::{Deadline, Error, LONG_WAIT, LockQueue, Phase};
 use tokio::sync::oneshot;
 use tracing::info;
 
-use super::{IdleNode, NodeSharing};
-
-/// The right to hold, or to wait in the server's queue for all tasks of this process. Its drop gives the slot
-/// to the next task.
-pub(super) struct AcquireSlot {
-    sharing: Weak<NodeSharing>,
-    pub(super) number: u64,
-    /// The node that comes with the slot.
-    pub(super) idle_node: Option<IdleNode>,
-}
-
-impl AcquireSlot {
-    pub(super) fn new(sharing: &Arc<NodeSharing>, number: u64, idle_node: Option<IdleNode>) -> Self {
-        Self { sharing: Arc::downgrade(sharing), number, idle_node }
-    }
-
-    /// `None` once the last clone of the mutex is gone.
-    pub(super) fn sharing(&self) -> Option<Arc<NodeSharing>> {
-        self.sharing.upgrade()
-    }
-}
-
-impl Drop for AcquireSlot {
-    fn drop(&mut self) {
-        if let Some(sharing) = self.sharing() {
-            sharing.end_slot(self.number, self.idle_node.take());
-        }
-    }
-}
+use super::node_sharing::{AcquireSlot, NodeSharing};
 
 /// A task that waits for the slot. Its drop ends the wait. A slot that was sent to it goes to the next task.
 pub(super) struct SlotWait<'a> {
