@@ -18,7 +18,7 @@
 //! * `hash`: which member has an item. Pure.
 //! * `decide`: what a member does next. Pure.
 //! * `task`: sends the engine's requests. `contend`: how an item is acquired.
-//! * `member`, `item`, `share`: what the application sees. `offers`: the items on their way to it.
+//! * `handle`, `member`, `item`, `share`: what the application sees. `offers`: the items on their way to it.
 //!
 //! Sources: `docs/protocol.md`, "Partitions"; kazoo's `recipe/partitioner.py` for what users expect.
 
