@@ -108,8 +108,8 @@ fn windows_above(at: &[Instant], limit: usize, window: Duration) -> u64 {
     at.iter().zip(at.iter().skip(limit)).filter(|(first, last)| **last - **first < window).count() as u64
 }
 
-/// The part of the limit that was used: how long the last start comes after the first one, beside how early it
-/// may come. Whole windows count, so that it does not matter when the load ends. `None` if there are none.
+/// The part of the limit that was used: how long the last start comes after the first one, beside how early
+/// it may come. Whole windows count, so that it does not matter when the load ends. `None` if there are none.
 #[expect(clippy::cast_precision_loss, reason = "a figure for people to read")]
 fn used_percent(at: &[Instant], limit: usize, window: Duration) -> Option<f64> {
     let windows = at.len().checked_sub(1)?.checked_div(limit).filter(|windows| *windows > 0)?;

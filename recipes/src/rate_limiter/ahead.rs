@@ -1,17 +1,24 @@
 //! The starts that were taken before a call asks for them: pure.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use lockkeeper_core::BootInstant;
 
-use super::line::Admitted;
+/// Starts that were recorded by a request that was not sent before `sent`. They are fresh for `grace` after
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RecordedStarts {
+    pub(super) sent: BootInstant,
+    pub(super) grace: Duration,
+}
 
 /// The ready starts, by the time of their records.
 #[derive(Debug, Default)]
-pub(super) struct Ahead(VecDeque<(u32, Admitted)>);
+pub(super) struct StartsAhead(VecDeque<(u32, RecordedStarts)>);
 
-impl Ahead {
-    pub(super) fn add(&mut self, starts: u32, admitted: Admitted) {
+impl StartsAhead {
+    pub(super) fn add(&mut self, starts: u32, admitted: RecordedStarts) {
         self.0.push_back((starts, admitted));
     }
 
@@ -22,7 +29,7 @@ impl Ahead {
     }
 
     /// Takes so many starts of one record: they are fresh until the same instant.
-    pub(super) fn take(&mut self, starts: u32, now: BootInstant) -> Option<Admitted> {
+    pub(super) fn take(&mut self, starts: u32, now: BootInstant) -> Option<RecordedStarts> {
         if self.ready(now) < starts {
             return None;
         }
@@ -36,21 +43,19 @@ impl Ahead {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn at(millis: u64) -> BootInstant {
         BootInstant::at(Duration::from_millis(millis))
     }
 
-    fn admitted(millis: u64) -> Admitted {
-        Admitted { sent: at(millis), grace: Duration::from_millis(10) }
+    fn admitted(millis: u64) -> RecordedStarts {
+        RecordedStarts { sent: at(millis), grace: Duration::from_millis(10) }
     }
 
     #[test]
     fn starts_are_taken_once_while_they_are_fresh_and_the_older_ones_first() {
-        let mut ahead = Ahead::default();
+        let mut ahead = StartsAhead::default();
         ahead.add(2, admitted(0));
         ahead.add(3, admitted(5));
         assert_eq!(ahead.take(1, at(9)), Some(admitted(0)));

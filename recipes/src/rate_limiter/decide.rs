@@ -34,8 +34,8 @@ pub(super) struct Window(Vec<Record>);
 /// What the head of the queue does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Record so many starts, for so many of the first requests. The time of the write shows whether there was
-    /// room.
+    /// Record so many starts, for so many of the first requests. The time of the write shows whether there
+    /// was room.
     Admit { requests: usize, starts: u32 },
     /// Ask the servers for the time: there may be room.
     LearnTime,

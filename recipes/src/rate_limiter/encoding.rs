@@ -39,8 +39,8 @@ pub(super) fn encode(limits: Limits, claim: &Claim, before: &Window) -> Vec<u8> 
     text.into_bytes()
 }
 
-/// The window in this data. `None` if that is no window. A node without data was not made for a window: it may
-/// be a container, which the servers delete.
+/// The window in this data. `None` if that is no window. A node without data was not made for a window: it
+/// may be a container, which the servers delete.
 pub(super) fn decode(data: &[u8], stat: &Stat) -> Option<Recorded> {
     if data == EMPTY {
         return Some(Recorded::default());
@@ -127,8 +127,10 @@ mod tests {
         }
 
         #[test]
-        fn numbers_of_others_never_panic(starts: u32, window: i64, one: u32, grace: i64, at: i64, mtime: i64) {
-            let text = format!("{starts} starts in {window} ms\n{one} grace {grace} by a\n{one} grace {grace} at {at}");
+        fn numbers_of_others_never_panic(numbers: (u32, i64, u32, i64, i64), mtime: i64) {
+            let (starts, window, one, grace, at) = numbers;
+            let record = format!("{one} grace {grace}");
+            let text = format!("{starts} starts in {window} ms\n{record} by a\n{record} at {at}");
             if let Some(recorded) = decode(text.as_bytes(), &stat(mtime)) {
                 recorded.window.wait(recorded.limits.unwrap(), u64::MAX, one, mtime);
                 recorded.window.used(window, mtime);

@@ -7,8 +7,9 @@ use lockkeeper_core::{
 };
 
 use super::admission::{Admission, TryAdmit};
+use super::ahead::RecordedStarts;
 use super::error::RateLimiterError;
-use super::line::{Admitted, Answer, Asked, Entered};
+use super::line::{Answer, Asked, Entered};
 use super::numbers::LimiterKey;
 use super::queue::limiter_queue;
 use super::table::line_of;
@@ -19,8 +20,8 @@ use crate::owner;
 /// A rate limiter over all processes: at most a given number of starts in any window of time.
 ///
 /// Use it for *at most N starts in any minute*, however short the work is, as a service that counts calls
-/// requires. For *at most N at the same time* use a [`Semaphore`](crate::Semaphore). One write of the ensemble
-/// records the starts of all tasks of a process that wait at the same time.
+/// requires. For *at most N at the same time* use a [`Semaphore`](crate::Semaphore). One write of the
+/// ensemble records the starts of all tasks of a process that wait at the same time.
 ///
 /// A clone is cheap. Clones, and other objects with the same path in any process, are the same limiter. The
 /// path belongs to the limiter alone, and all its users give the same numbers. For one limit for each
@@ -140,8 +141,8 @@ impl RateLimiter {
     /// Default: none.
     ///
     /// Starts are taken ahead while there are calls, and not in advance of the first one. They are fresh for
-    /// the [grace](Self::with_grace), and used up if no call comes until then. So set a grace too: with the default
-    /// one they are lost after some milliseconds. All tasks of the process share them.
+    /// the [grace](Self::with_grace), and used up if no call comes until then. So set a grace too: with the
+    /// default one they are lost after some milliseconds. All tasks of the process share them.
     #[must_use]
     pub fn with_ahead(self, starts: u32) -> Self {
         Self { ahead: starts, ..self }
@@ -236,7 +237,7 @@ impl RateLimiter {
         }
     }
 
-    fn admission(&self, starts: u32, admitted: Admitted) -> Admission {
+    fn admission(&self, starts: u32, admitted: RecordedStarts) -> Admission {
         Admission::new(&self.manager, starts, admitted.sent.after(admitted.grace))
     }
 

@@ -7,10 +7,11 @@ use lockkeeper_core::{
     Refusal, TxnError, TxnResult,
 };
 
+use super::ahead::RecordedStarts;
 use super::decide::{Now, Record, Step, Turn, Window, next};
 use super::encoding::{self, Claim};
 use super::error::{RateLimiterError, waiting_for_starts};
-use super::line::{Admitted, Answer};
+use super::line::Answer;
 use super::worker::{Batch, Worker, Written};
 
 /// So many batches a process takes in one turn.
@@ -160,7 +161,7 @@ impl Worker {
         let data = encoding::encode(limits, &claim, &head.window);
         let room_at = head.window.room_at(limits, starts);
         let sent = manager.now();
-        let admitted = Admitted { sent, grace };
+        let admitted = RecordedStarts { sent, grace };
         let commit = hold.txn().set(path, data, head.version).commit();
         let Some(committed) = self.within(manager, Phase::Answer, commit).await else {
             return Ok(Write::Over);

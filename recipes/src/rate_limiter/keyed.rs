@@ -72,8 +72,7 @@ impl KeyedRateLimiter {
         Ok(Self { manager: manager.clone(), path, starts, window, grace: None })
     }
 
-    /// Sets the time for which an admission is fresh: see [`RateLimiter::with_grace`]. Default: a tenth of the
-    /// window, and at least 50 ms.
+    /// Sets the time for which an admission is fresh: see [`RateLimiter::with_grace`], also for the default.
     #[must_use]
     pub fn with_grace(self, grace: Duration) -> Self {
         Self { grace: Some(grace), ..self }

@@ -9,7 +9,7 @@ use lockkeeper_core::{BootInstant, Deadline, Error};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
-use super::ahead::Ahead;
+use super::ahead::{RecordedStarts, StartsAhead};
 
 /// The calls that one worker serves. Clones of a limiter, and other limiters of the manager with the same
 /// path and the same numbers, share it.
@@ -27,7 +27,7 @@ struct LineState {
     waiting: VecDeque<Call>,
     calls: u64,
     has_worker: bool,
-    ahead: Ahead,
+    ahead: StartsAhead,
     /// The call that takes starts ahead, while it waits.
     takes_ahead: Option<u64>,
 }
@@ -57,16 +57,9 @@ pub(super) struct SeenCall {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     /// The starts were recorded.
-    Admitted(Admitted),
+    Admitted(RecordedStarts),
     /// There is no room now.
     Later { retry_after: Duration },
-}
-
-/// Starts that were recorded by a request that was not sent before `sent`. They are fresh for `grace` after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Admitted {
-    pub(super) sent: BootInstant,
-    pub(super) grace: Duration,
 }
 
 /// What a call asks for.
@@ -81,7 +74,7 @@ pub(super) struct Asked {
 /// What becomes of a call at first.
 pub(super) enum Entered {
     /// The starts were taken ahead.
-    Ready(Admitted),
+    Ready(RecordedStarts),
     /// It waits.
     InLine(InLine),
 }
@@ -147,8 +140,9 @@ impl Line {
         self.state.lock().waiting.iter().map(|call| call.seen).collect()
     }
 
-    /// Whether a call came since the last look that may end by it: one that does not wait as long as it takes.
-    pub(super) fn take_unseen(&self) -> bool {
+    /// Whether a call came since the last look that may end by it: one that does not wait as long as it
+    /// takes.
+    pub(super) fn note_new_calls(&self) -> bool {
         let mut state = self.state.lock();
         let mut came = false;
         for call in &mut state.waiting {
@@ -170,7 +164,7 @@ impl Line {
     }
 
     /// Admits the calls of these numbers that still wait.
-    pub(super) fn admit(&self, numbers: &[u64], admitted: Admitted) {
+    pub(super) fn admit(&self, numbers: &[u64], admitted: RecordedStarts) {
         self.end(|call| {
             numbers.binary_search(&call.number).is_ok().then_some(Ok(Answer::Admitted(admitted)))
         });

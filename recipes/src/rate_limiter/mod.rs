@@ -13,9 +13,9 @@
 //!
 //! A start is recorded before the caller learns of it. Let `c` be the time of that transaction. The
 //! [`Admission`] is fresh only until `grace` after its request was sent, which is before `c + grace`. So a
-//! caller that checks it starts between `c` and `c + grace`. The start counts until the servers' clock is past
-//! `c + window + grace`, and the start that takes its room is recorded after that. So the two starts are a
-//! window apart.
+//! caller that checks it starts between `c` and `c + grace`. The start counts until the servers' clock is
+//! past `c + window + grace`, and the start that takes its room is recorded after that. So the two starts are
+//! a window apart.
 //!
 //! A write without an answer may be committed late. It names the version that it replaces, so no other write
 //! is lost by it. Its starts count, and admit the calls that still wait if the next read shows them.

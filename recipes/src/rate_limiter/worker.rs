@@ -9,9 +9,10 @@ use lockkeeper_core::{
 };
 use tracing::debug;
 
+use super::ahead::RecordedStarts;
 use super::encoding;
 use super::limiter_queue;
-use super::line::{Admitted, Answer, Line};
+use super::line::{Answer, Line};
 use super::numbers::LimiterKey;
 
 /// One for each line with calls. It stays until its starts count no more, and then deletes the node with the
@@ -46,7 +47,7 @@ pub(super) struct Batch {
     /// The version that the write replaces.
     pub(super) version: i32,
     /// The answer to the calls, if the write was committed, and not before the servers' time `room_at`.
-    pub(super) admitted: Admitted,
+    pub(super) admitted: RecordedStarts,
     pub(super) room_at: i64,
 }
 
@@ -176,7 +177,7 @@ impl Worker {
 
     /// Reads the window without a hold: it ends the calls for which there is certainly no room in time.
     async fn look(&mut self, manager: &ConnectionManager) -> Result<(), Error> {
-        if !self.line.take_unseen() {
+        if !self.line.note_new_calls() {
             return Ok(());
         }
         let read = self.within(manager, Phase::Answer, manager.znodes().read(self.key.path())).await;
