@@ -10,7 +10,7 @@ pub(super) const RECORDS_MAX: usize = 64;
 
 /// Starts that one write recorded, or several writes whose records were merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct WindowRecord {
     /// The time of the write; of the latest one, if there were several.
     pub(super) at: i64,
     pub(super) starts: u32,
@@ -29,11 +29,11 @@ pub(super) struct Limits {
 
 /// The starts that may still count, by the time of their records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Window(Vec<Record>);
+pub(super) struct Window(Vec<WindowRecord>);
 
 /// What the head of the queue does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum LimiterStep {
     /// Record so many starts, for so many of the first requests. The time of the write shows whether there
     /// was room.
     Admit { requests: usize, starts: u32 },
@@ -47,7 +47,7 @@ pub(super) enum Step {
 
 /// The turn of a process, and the others that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn {
+pub(super) struct TurnLimits {
     /// The processes in the queue, with this one.
     pub(super) contenders: u32,
     /// The starts that this turn has taken.
@@ -65,7 +65,7 @@ pub(super) struct Now {
     pub(super) estimated: Option<i64>,
 }
 
-impl Record {
+impl WindowRecord {
     /// The first time at which it does not count. A time in whole milliseconds may be up to one more.
     fn over_at(&self, window: i64) -> i64 {
         self.at.saturating_add(window).saturating_add(self.grace).saturating_add(1)
@@ -73,17 +73,17 @@ impl Record {
 }
 
 impl Window {
-    pub(super) fn records(&self) -> &[Record] {
+    pub(super) fn records(&self) -> &[WindowRecord] {
         &self.0
     }
 
     /// Adds a record that is not earlier than the others. If there are too many, merges the two neighbours
     /// that lose least by it: the starts of the earlier one count for as long as those of the later one.
-    pub(super) fn add(&mut self, record: Record) {
+    pub(super) fn add(&mut self, record: WindowRecord) {
         let at = record.at.max(self.0.last().map_or(record.at, |last| last.at));
-        self.0.push(Record { at, ..record });
+        self.0.push(WindowRecord { at, ..record });
         while self.0.len() > RECORDS_MAX {
-            let cost = |pair: &[Record]| match pair {
+            let cost = |pair: &[WindowRecord]| match pair {
                 [one, next] => next.at.saturating_sub(one.at).saturating_mul(i64::from(one.starts)),
                 _ => i64::MAX,
             };
@@ -145,16 +145,22 @@ impl Window {
 
 /// Decides for the head of the queue, whose process asks for these numbers of starts, in the order of the
 /// calls.
-pub(super) fn next(window: &Window, limits: Limits, now: Now, asked: &[u32], turn: Turn) -> Step {
+pub(super) fn next(
+    window: &Window,
+    limits: Limits,
+    now: Now,
+    asked: &[u32],
+    turn: TurnLimits,
+) -> LimiterStep {
     let first = asked.first().copied().unwrap_or_default();
     let goes_on = turn.taken > 0 && turn.contenders > 1;
     let room_at = window.room_at(limits, first);
     if room_at > now.proven {
         match now.estimated.map(|estimated| room_at.saturating_sub(estimated)) {
-            Some(millis) if goes_on && millis > turn.patience => return Step::HandOver,
-            Some(millis) if millis > 0 => return Step::Wait(millis),
+            Some(millis) if goes_on && millis > turn.patience => return LimiterStep::HandOver,
+            Some(millis) if millis > 0 => return LimiterStep::Wait(millis),
             Some(_) => {}
-            None => return Step::LearnTime,
+            None => return LimiterStep::LearnTime,
         }
     }
     let probable = now.estimated.map_or(now.proven, |estimated| estimated.max(now.proven));
@@ -173,7 +179,7 @@ pub(super) fn next(window: &Window, limits: Limits, now: Now, asked: &[u32], tur
         }
         (requests, starts) = (requests + 1, more);
     }
-    if requests == 0 { Step::HandOver } else { Step::Admit { requests, starts } }
+    if requests == 0 { LimiterStep::HandOver } else { LimiterStep::Admit { requests, starts } }
 }
 
 #[cfg(test)]
@@ -185,13 +191,13 @@ mod tests {
     const LIMITS: Limits = Limits { starts: 3, window: 100 };
 
     fn window(records: &[(i64, u32)]) -> Window {
-        Window(records.iter().map(|&(at, starts)| Record { at, starts, grace: 10 }).collect())
+        Window(records.iter().map(|&(at, starts)| WindowRecord { at, starts, grace: 10 }).collect())
     }
 
-    const ALONE: Turn = Turn { contenders: 1, taken: 0, patience: 20 };
+    const ALONE: TurnLimits = TurnLimits { contenders: 1, taken: 0, patience: 20 };
 
-    fn among(contenders: u32, taken: u32) -> Turn {
-        Turn { contenders, taken, ..ALONE }
+    fn among(contenders: u32, taken: u32) -> TurnLimits {
+        TurnLimits { contenders, taken, ..ALONE }
     }
 
     fn at(proven: i64, estimated: i64) -> Now {
@@ -212,44 +218,48 @@ mod tests {
     #[test]
     fn room_is_waited_for_by_an_estimate_and_without_one_the_servers_are_asked() {
         let window = window(&[(0, 3)]);
-        let admitted = Step::Admit { requests: 1, starts: 1 };
-        assert_eq!(next(&window, LIMITS, at(50, 60), &[1], ALONE), Step::Wait(51));
+        let admitted = LimiterStep::Admit { requests: 1, starts: 1 };
+        assert_eq!(next(&window, LIMITS, at(50, 60), &[1], ALONE), LimiterStep::Wait(51));
         assert_eq!(next(&window, LIMITS, at(50, 111), &[1], ALONE), admitted);
         assert_eq!(next(&window, LIMITS, at(111, 60), &[1], ALONE), admitted);
         let unknown = |proven| Now { proven, estimated: None };
-        assert_eq!(next(&window, LIMITS, unknown(50), &[1], ALONE), Step::LearnTime);
+        assert_eq!(next(&window, LIMITS, unknown(50), &[1], ALONE), LimiterStep::LearnTime);
         assert_eq!(next(&window, LIMITS, unknown(111), &[1], ALONE), admitted);
     }
 
     #[test]
     fn a_batch_takes_what_fits_in_the_order_of_the_calls() {
         let next = |asked: &[u32]| next(&Window::default(), LIMITS, at(0, 0), asked, ALONE);
-        assert_eq!(next(&[1, 1, 1, 1]), Step::Admit { requests: 3, starts: 3 });
+        assert_eq!(next(&[1, 1, 1, 1]), LimiterStep::Admit { requests: 3, starts: 3 });
         // A smaller request behind it does not overtake.
-        assert_eq!(next(&[2, 2, 1]), Step::Admit { requests: 1, starts: 2 });
+        assert_eq!(next(&[2, 2, 1]), LimiterStep::Admit { requests: 1, starts: 2 });
     }
 
     #[test]
     fn a_batch_takes_its_share_while_other_processes_wait_and_at_least_its_first_request() {
         let limits = Limits { starts: 100, window: 100 };
         let next = |asked: &[u32], turn| next(&Window::default(), limits, at(0, 0), asked, turn);
-        assert_eq!(next(&[1; 200], ALONE), Step::Admit { requests: 100, starts: 100 });
-        assert_eq!(next(&[1; 200], among(1, 60)), Step::Admit { requests: 100, starts: 100 });
-        assert_eq!(next(&[1; 200], among(4, 0)), Step::Admit { requests: 25, starts: 25 });
-        assert_eq!(next(&[80, 80], among(4, 0)), Step::Admit { requests: 1, starts: 80 });
-        assert_eq!(next(&[80, 1], among(4, 1)), Step::HandOver);
-        assert_eq!(next(&[1], among(4, 25)), Step::HandOver);
+        assert_eq!(next(&[1; 200], ALONE), LimiterStep::Admit { requests: 100, starts: 100 });
+        assert_eq!(next(&[1; 200], among(1, 60)), LimiterStep::Admit { requests: 100, starts: 100 });
+        assert_eq!(next(&[1; 200], among(4, 0)), LimiterStep::Admit { requests: 25, starts: 25 });
+        assert_eq!(next(&[80, 80], among(4, 0)), LimiterStep::Admit { requests: 1, starts: 80 });
+        assert_eq!(next(&[80, 1], among(4, 1)), LimiterStep::HandOver);
+        assert_eq!(next(&[1], among(4, 25)), LimiterStep::HandOver);
     }
 
     #[test]
     fn a_turn_takes_a_few_starts_although_there_is_little_room() {
         let limits = Limits { starts: 100, window: 1_000 };
         let next = |used, asked: &[u32], turn| next(&window(&[(0, used)]), limits, at(0, 0), asked, turn);
-        assert_eq!(next(97, &[1; 9], among(20, 0)), Step::Admit { requests: 3, starts: 3 });
-        assert_eq!(next(90, &[1; 9], among(20, 0)), Step::Admit { requests: 4, starts: 4 });
-        assert_eq!(next(90, &[1; 9], among(20, 3)), Step::Admit { requests: 1, starts: 1 });
-        assert_eq!(next(90, &[1; 9], among(20, 4)), Step::HandOver);
-        assert_eq!(next(90, &[1; 9], among(50, 0)), Step::Admit { requests: 2, starts: 2 }, "an equal part");
+        assert_eq!(next(97, &[1; 9], among(20, 0)), LimiterStep::Admit { requests: 3, starts: 3 });
+        assert_eq!(next(90, &[1; 9], among(20, 0)), LimiterStep::Admit { requests: 4, starts: 4 });
+        assert_eq!(next(90, &[1; 9], among(20, 3)), LimiterStep::Admit { requests: 1, starts: 1 });
+        assert_eq!(next(90, &[1; 9], among(20, 4)), LimiterStep::HandOver);
+        assert_eq!(
+            next(90, &[1; 9], among(50, 0)),
+            LimiterStep::Admit { requests: 2, starts: 2 },
+            "an equal part"
+        );
     }
 
     #[test]
@@ -257,10 +267,10 @@ mod tests {
         let limits = Limits { starts: 100, window: 100 };
         let window = window(&[(0, 100)]);
         let next = |now, turn| next(&window, limits, at(0, now), &[1], turn);
-        assert_eq!(next(90, among(2, 0)), Step::Wait(21));
-        assert_eq!(next(90, among(2, 1)), Step::HandOver);
-        assert_eq!(next(90, among(1, 1)), Step::Wait(21));
-        assert_eq!(next(91, among(2, 1)), Step::Wait(20));
+        assert_eq!(next(90, among(2, 0)), LimiterStep::Wait(21));
+        assert_eq!(next(90, among(2, 1)), LimiterStep::HandOver);
+        assert_eq!(next(90, among(1, 1)), LimiterStep::Wait(21));
+        assert_eq!(next(91, among(2, 1)), LimiterStep::Wait(20));
     }
 
     #[test]
@@ -275,7 +285,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_back_ends_no_start_early() {
         let mut window = window(&[(50, 2)]);
-        window.add(Record { at: 20, starts: 1, grace: 10 });
+        window.add(WindowRecord { at: 20, starts: 1, grace: 10 });
         assert_eq!(window.room_at(LIMITS, 3), 161);
         assert_eq!(window.records().last().map(|last| last.at), Some(50));
     }
@@ -288,14 +298,16 @@ mod tests {
             batches in prop::collection::vec((0_i64..40, 1_u32..6, 0_i64..30, any::<bool>()), 1..400),
         ) {
             let limits = Limits { starts: 90, window: 1_000 };
-            let (mut window, mut true_records, mut now) = (Window::default(), Vec::<Record>::new(), 0_i64);
+            let (mut window, mut true_records) = (Window::default(), Vec::<WindowRecord>::new());
+            let mut now = 0_i64;
             for (pause, asked, grace, forgets) in batches {
                 now += pause;
-                if let Step::Admit { starts, .. } = next(&window, limits, at(now, now), &[asked], ALONE) {
+                let step = next(&window, limits, at(now, now), &[asked], ALONE);
+                if let LimiterStep::Admit { starts, .. } = step {
                     let counting = true_records.iter().filter(|record| record.over_at(1_000) > now);
                     let used: u32 = counting.map(|record| record.starts).sum();
                     prop_assert!(used + starts <= 90);
-                    let record = Record { at: now, starts, grace };
+                    let record = WindowRecord { at: now, starts, grace };
                     true_records.push(record);
                     window.add(record);
                     prop_assert!(window.records().len() <= RECORDS_MAX);
@@ -312,7 +324,7 @@ mod tests {
             let limits = Limits { starts: 1_000, window: 1_000 };
             let mut window = Window::default();
             for number in 0..1_000 {
-                window.add(Record { at: number * gap, starts: 1, grace: 0 });
+                window.add(WindowRecord { at: number * gap, starts: 1, grace: 0 });
                 window.forget_over(1_000, number * gap);
             }
             let now = 999 * gap;

@@ -2,14 +2,14 @@
 
 use lockkeeper_core::Stat;
 
-use super::decide::{Limits, Record, Window};
+use super::decide::{Limits, Window, WindowRecord};
 
 /// The data of a node that was made for a window, and has none yet.
 pub(super) const EMPTY: &[u8] = b"no starts\n";
 
 /// What one write adds to the window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(super) struct StartsClaim {
     /// None, to learn the time.
     pub(super) starts: u32,
     pub(super) grace: i64,
@@ -29,11 +29,11 @@ pub(super) struct Recorded {
 
 /// The data with the window before the write, and what the write adds. The servers know the time of the
 /// write: it is the `mtime` of the node.
-pub(super) fn encode(limits: Limits, claim: &Claim, before: &Window) -> Vec<u8> {
+pub(super) fn encode(limits: Limits, claim: &StartsClaim, before: &Window) -> Vec<u8> {
     let Limits { starts, window } = limits;
     let mut text = format!("{starts} starts in {window} ms\n");
     text.push_str(&format!("{} grace {} by {}\n", claim.starts, claim.grace, claim.mark));
-    for Record { at, starts, grace } in before.records() {
+    for WindowRecord { at, starts, grace } in before.records() {
         text.push_str(&format!("{starts} grace {grace} at {at}\n"));
     }
     text.into_bytes()
@@ -54,10 +54,10 @@ pub(super) fn decode(data: &[u8], stat: &Stat) -> Option<Recorded> {
     for line in lines {
         let (record, at) = line.split_once(" at ")?;
         let (starts, grace) = starts_and_grace(record)?;
-        records.add(Record { at: at.parse().ok()?, starts, grace });
+        records.add(WindowRecord { at: at.parse().ok()?, starts, grace });
     }
     if starts > 0 {
-        records.add(Record { at: stat.mtime, starts, grace });
+        records.add(WindowRecord { at: stat.mtime, starts, grace });
     }
     Some(Recorded { window: records, limits: Some(limits), mark: Some(mark.to_owned()) })
 }
@@ -95,12 +95,12 @@ mod tests {
     #[test]
     fn the_window_is_text_and_the_newest_starts_have_the_time_of_the_node() {
         let mut before = Window::default();
-        before.add(Record { at: 1_764_137_418_123, starts: 5, grace: 10 });
-        let claim = Claim { starts: 3, grace: 12, mark: "a-1".to_owned() };
+        before.add(WindowRecord { at: 1_764_137_418_123, starts: 5, grace: 10 });
+        let claim = StartsClaim { starts: 3, grace: 12, mark: "a-1".to_owned() };
         let data = encode(LIMITS, &claim, &before);
         let text = "200 starts in 1000 ms\n3 grace 12 by a-1\n5 grace 10 at 1764137418123\n";
         assert_eq!(String::from_utf8_lossy(&data), text);
-        before.add(Record { at: 1_764_137_418_200, starts: 3, grace: 12 });
+        before.add(WindowRecord { at: 1_764_137_418_200, starts: 3, grace: 12 });
         let expected = Recorded { window: before, limits: Some(LIMITS), mark: Some("a-1".to_owned()) };
         assert_eq!(decode(&data, &stat(1_764_137_418_200)), Some(expected));
     }

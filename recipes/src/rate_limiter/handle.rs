@@ -9,11 +9,11 @@ use lockkeeper_core::{
 use super::admission::{Admission, TryAdmit};
 use super::ahead::RecordedStarts;
 use super::error::RateLimiterError;
-use super::line::{Answer, Asked, Entered};
+use super::line::{AdmitAnswer, AskedStarts, CallEntry};
 use super::numbers::LimiterKey;
 use super::queue::limiter_queue;
 use super::table::line_of;
-use super::worker::Worker;
+use super::worker::LimiterWorker;
 use crate::limits;
 use crate::owner;
 
@@ -217,8 +217,8 @@ impl RateLimiter {
     /// As [`admit`](Self::admit).
     pub async fn try_admit(&self) -> Result<TryAdmit, Error> {
         Ok(match self.ask(1, false, Deadline::after(self.manager.operation_timeout())).await? {
-            Answer::Admitted(admitted) => TryAdmit::Admitted(self.admission(1, admitted)),
-            Answer::Later { retry_after } => TryAdmit::Later { retry_after },
+            AdmitAnswer::Admitted(admitted) => TryAdmit::Admitted(self.admission(1, admitted)),
+            AdmitAnswer::Later { retry_after } => TryAdmit::Later { retry_after },
         })
     }
 
@@ -226,8 +226,8 @@ impl RateLimiter {
         let is_try = deadline.is_immediate();
         let limit = if is_try { Deadline::after(self.manager.operation_timeout()) } else { deadline };
         match self.ask(asked, !is_try, limit).await? {
-            Answer::Admitted(admitted) => Ok(self.admission(asked, admitted)),
-            Answer::Later { retry_after } => Err(RateLimiterError::NoRoom {
+            AdmitAnswer::Admitted(admitted) => Ok(self.admission(asked, admitted)),
+            AdmitAnswer::Later { retry_after } => Err(RateLimiterError::NoRoom {
                 path: self.whole_path(),
                 asked,
                 waited: deadline.waited(),
@@ -242,22 +242,22 @@ impl RateLimiter {
     }
 
     /// Waits in the line of this process.
-    async fn ask(&self, starts: u32, waits: bool, deadline: Deadline) -> Result<Answer, Error> {
+    async fn ask(&self, starts: u32, waits: bool, deadline: Deadline) -> Result<AdmitAnswer, Error> {
         self.check(starts)?;
         let line = line_of(&self.manager, &self.key);
         let data = owner::signed(&self.data).into();
         let ahead = self.ahead.min(self.key.starts());
-        let asked = Asked { starts, waits, deadline, data };
+        let asked = AskedStarts { starts, waits, deadline, data };
         let (entered, needs_worker) = line.enter(asked, ahead, self.manager.now());
         if needs_worker {
-            let worker = Worker::new(&line, self.key.clone());
+            let worker = LimiterWorker::new(&line, self.key.clone());
             if !self.manager.spawn(worker.run(self.manager.downgrade())) {
                 return Err(Error::Config(ConfigError::NoRuntime));
             }
         }
         let in_line = match entered {
-            Entered::Ready(admitted) => return Ok(Answer::Admitted(admitted)),
-            Entered::InLine(in_line) => in_line,
+            CallEntry::Ready(admitted) => return Ok(AdmitAnswer::Admitted(admitted)),
+            CallEntry::InLine(in_line) => in_line,
         };
         tokio::select! {
             biased;

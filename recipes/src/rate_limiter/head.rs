@@ -8,11 +8,11 @@ use lockkeeper_core::{
 };
 
 use super::ahead::RecordedStarts;
-use super::decide::{Now, Record, Step, Turn, Window, next};
-use super::encoding::{self, Claim};
+use super::decide::{LimiterStep, Now, TurnLimits, Window, WindowRecord, next};
+use super::encoding::{self, StartsClaim};
 use super::error::{RateLimiterError, waiting_for_starts};
-use super::line::Answer;
-use super::worker::{Batch, Worker, Written};
+use super::line::AdmitAnswer;
+use super::worker::{CallBatch, LimiterWorker, WrittenWindow};
 
 /// So many batches a process takes in one turn.
 const BATCHES_MAX: u32 = 32;
@@ -41,7 +41,7 @@ enum Write {
     Over,
 }
 
-impl Worker {
+impl LimiterWorker {
     /// Admits calls under this hold, until none is left or others have their turn.
     pub(super) async fn admit_under(
         &mut self,
@@ -68,21 +68,21 @@ impl Worker {
                 let left = self.key.patience(self.round_trip, head.contenders);
                 let gone = first_batch.map_or(Duration::ZERO, |(since, _)| manager.now().since(since));
                 let patience = i64::try_from(left.saturating_sub(gone).as_millis()).unwrap_or(i64::MAX);
-                let turn = Turn { contenders: head.contenders, taken, patience };
+                let turn = TurnLimits { contenders: head.contenders, taken, patience };
                 let asked: Vec<u32> = calls.iter().map(|call| call.asked).collect();
                 let now = head.now(manager);
                 let (calls, mut starts) = match next(&head.window, self.key.limits(), now, &asked, turn) {
-                    Step::Admit { requests, starts } => {
+                    LimiterStep::Admit { requests, starts } => {
                         (calls.iter().take(requests).map(|call| call.number).collect(), starts)
                     }
-                    Step::LearnTime => (Vec::new(), 0),
-                    Step::Wait(millis) => {
+                    LimiterStep::LearnTime => (Vec::new(), 0),
+                    LimiterStep::Wait(millis) => {
                         if self.wait_for_room(manager, &hold, &head, now, millis).await {
                             continue;
                         }
                         return Ok(());
                     }
-                    Step::HandOver => return Ok(()),
+                    LimiterStep::HandOver => return Ok(()),
                 };
                 let mut written = self.write(manager, &hold, &mut head, calls, starts).await?;
                 if matches!(written, Write::TooEarly) {
@@ -156,7 +156,7 @@ impl Worker {
         let mark = format!("{}-{}", hold.path().rsplit('/').next().unwrap_or_default(), self.batches);
         let grace = self.key.grace(self.round_trip);
         let grace_millis = i64::try_from(grace.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX / 4);
-        let claim = Claim { starts, grace: grace_millis, mark: mark.clone() };
+        let claim = StartsClaim { starts, grace: grace_millis, mark: mark.clone() };
         head.window.forget_over(window, head.proven);
         let data = encoding::encode(limits, &claim, &head.window);
         let room_at = head.window.room_at(limits, starts);
@@ -174,7 +174,7 @@ impl Worker {
             Err(error) => {
                 return self.after_failed_write(
                     error,
-                    Batch { calls, mark, admitted, room_at, version: head.version },
+                    CallBatch { calls, mark, admitted, room_at, version: head.version },
                 );
             }
         };
@@ -188,18 +188,18 @@ impl Worker {
             return Ok(Write::TooEarly);
         }
         if starts > 0 {
-            head.window.add(Record { at: stat.mtime, starts, grace: grace_millis });
+            head.window.add(WindowRecord { at: stat.mtime, starts, grace: grace_millis });
             self.line.admit(&calls, admitted);
         }
         let left = head.window.over_at(window).map_or(0, |over| over.saturating_sub(head.proven).max(0));
         let left = Duration::from_millis(left.unsigned_abs());
         // The clocks of two machines differ a little.
         let left = left.saturating_add(left / 64).saturating_add(Duration::from_millis(100));
-        self.written = Some(Written { version: stat.version, left });
+        self.written = Some(WrittenWindow { version: stat.version, left });
         Ok(Write::Done)
     }
 
-    fn after_failed_write(&mut self, error: TxnError, batch: Batch) -> Result<Write, Error> {
+    fn after_failed_write(&mut self, error: TxnError, batch: CallBatch) -> Result<Write, Error> {
         match error {
             TxnError::Lost(_) => Ok(Write::Over),
             // Another client wrote to the node, or it was deleted by hand.
@@ -253,7 +253,7 @@ impl Worker {
             let retry_after = |millis: i64| Duration::from_millis(millis.max(1).unsigned_abs());
             let wait = window.wait(limits, ahead, call.asked, now);
             if !call.waits && wait > 0 {
-                return Some(Ok(Answer::Later { retry_after: retry_after(wait) }));
+                return Some(Ok(AdmitAnswer::Later { retry_after: retry_after(wait) }));
             }
             // Calls ahead may end, but starts that are recorded stay.
             let alone = window.wait(limits, 0, call.asked, now);

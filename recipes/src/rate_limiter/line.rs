@@ -40,7 +40,7 @@ struct Call {
     /// The window was looked at since it came.
     was_seen: bool,
     /// `None` for a call that takes starts ahead.
-    answer: Option<oneshot::Sender<Result<Answer, Error>>>,
+    answer: Option<oneshot::Sender<Result<AdmitAnswer, Error>>>,
 }
 
 /// A waiting call, as the worker sees it.
@@ -55,7 +55,7 @@ pub(super) struct SeenCall {
 
 /// The answer to a call.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Answer {
+pub(super) enum AdmitAnswer {
     /// The starts were recorded.
     Admitted(RecordedStarts),
     /// There is no room now.
@@ -64,7 +64,7 @@ pub(super) enum Answer {
 
 /// What a call asks for.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct AskedStarts {
     pub(super) starts: u32,
     pub(super) waits: bool,
     pub(super) deadline: Deadline,
@@ -72,7 +72,7 @@ pub(super) struct Asked {
 }
 
 /// What becomes of a call at first.
-pub(super) enum Entered {
+pub(super) enum CallEntry {
     /// The starts were taken ahead.
     Ready(RecordedStarts),
     /// It waits.
@@ -83,28 +83,33 @@ pub(super) enum Entered {
 pub(super) struct InLine {
     line: Arc<Line>,
     number: u64,
-    answer: oneshot::Receiver<Result<Answer, Error>>,
+    answer: oneshot::Receiver<Result<AdmitAnswer, Error>>,
 }
 
 impl Line {
     /// Enters a call, for which up to `ahead` starts are kept ready. The second result says whether a worker
     /// has to be started.
-    pub(super) fn enter(self: &Arc<Self>, asked: Asked, ahead: u32, now: BootInstant) -> (Entered, bool) {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        asked: AskedStarts,
+        ahead: u32,
+        now: BootInstant,
+    ) -> (CallEntry, bool) {
         let mut state = self.state.lock();
         let ready = if ahead > 0 { state.ahead.take(asked.starts, now) } else { None };
         let missing = if ahead > 0 { ahead.saturating_sub(state.ahead.ready(now)) } else { 0 };
         let data = Arc::clone(&asked.data);
         let entered = match ready {
-            Some(admitted) => Entered::Ready(admitted),
+            Some(admitted) => CallEntry::Ready(admitted),
             None => {
                 let (answer, receiver) = oneshot::channel();
                 let number = state.push(asked, Some(answer));
-                Entered::InLine(InLine { line: Arc::clone(self), number, answer: receiver })
+                CallEntry::InLine(InLine { line: Arc::clone(self), number, answer: receiver })
             }
         };
         // Half of them at once cost no more than one.
         if missing > ahead / 2 && state.takes_ahead.is_none() {
-            let asked = Asked { starts: missing, waits: false, deadline: Deadline::never(), data };
+            let asked = AskedStarts { starts: missing, waits: false, deadline: Deadline::never(), data };
             state.takes_ahead = Some(state.push(asked, None));
         }
         let needs_worker = !state.waiting.is_empty() && !std::mem::replace(&mut state.has_worker, true);
@@ -166,12 +171,12 @@ impl Line {
     /// Admits the calls of these numbers that still wait.
     pub(super) fn admit(&self, numbers: &[u64], admitted: RecordedStarts) {
         self.end(|call| {
-            numbers.binary_search(&call.number).is_ok().then_some(Ok(Answer::Admitted(admitted)))
+            numbers.binary_search(&call.number).is_ok().then_some(Ok(AdmitAnswer::Admitted(admitted)))
         });
     }
 
     /// Ends the calls to which `ended` gives an answer.
-    pub(super) fn end(&self, mut ended: impl FnMut(SeenCall) -> Option<Result<Answer, Error>>) {
+    pub(super) fn end(&self, mut ended: impl FnMut(SeenCall) -> Option<Result<AdmitAnswer, Error>>) {
         let mut state = self.state.lock();
         let mut answered = Vec::new();
         let mut kept = VecDeque::with_capacity(state.waiting.len());
@@ -184,7 +189,7 @@ impl Line {
                 (Some(to), answer) => answered.push((to, answer)),
                 (None, answer) => {
                     state.takes_ahead = None;
-                    if let Ok(Answer::Admitted(admitted)) = answer {
+                    if let Ok(AdmitAnswer::Admitted(admitted)) = answer {
                         state.ahead.add(call.seen.asked, admitted);
                     }
                 }
@@ -217,8 +222,12 @@ impl Line {
 }
 
 impl LineState {
-    fn push(&mut self, asked: Asked, answer: Option<oneshot::Sender<Result<Answer, Error>>>) -> u64 {
-        let Asked { starts, waits, deadline, data } = asked;
+    fn push(
+        &mut self,
+        asked: AskedStarts,
+        answer: Option<oneshot::Sender<Result<AdmitAnswer, Error>>>,
+    ) -> u64 {
+        let AskedStarts { starts, waits, deadline, data } = asked;
         self.calls += 1;
         let seen = SeenCall { number: self.calls, asked: starts, waits, deadline };
         self.waiting.push_back(Call { seen, data, was_seen: false, answer });
@@ -228,7 +237,7 @@ impl LineState {
 
 impl InLine {
     /// The answer. `None` if the worker was dropped.
-    pub(super) async fn answer(mut self) -> Option<Result<Answer, Error>> {
+    pub(super) async fn answer(mut self) -> Option<Result<AdmitAnswer, Error>> {
         (&mut self.answer).await.ok()
     }
 }

@@ -9,10 +9,10 @@ use super::numbers::LimiterKey;
 
 /// The lines of one manager. A line lives as long as a call or a worker has it.
 #[derive(Default)]
-pub(super) struct Lines(Mutex<Table>);
+pub(super) struct Lines(Mutex<LineTable>);
 
 #[derive(Default)]
-struct Table {
+struct LineTable {
     lines: HashMap<LimiterKey, Weak<Line>>,
     /// With so many lines, those that have ended are forgotten.
     full: usize,

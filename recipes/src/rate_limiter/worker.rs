@@ -12,27 +12,27 @@ use tracing::debug;
 use super::ahead::RecordedStarts;
 use super::encoding;
 use super::limiter_queue;
-use super::line::{Answer, Line};
+use super::line::{AdmitAnswer, Line};
 use super::numbers::LimiterKey;
 
 /// One for each line with calls. It stays until its starts count no more, and then deletes the node with the
 /// window, if no other process has written to it since.
-pub(super) struct Worker {
+pub(super) struct LimiterWorker {
     pub(super) line: Arc<Line>,
     pub(super) key: LimiterKey,
     /// How long the last write took.
     pub(super) round_trip: Option<Duration>,
     /// What this worker wrote last.
-    pub(super) written: Option<Written>,
+    pub(super) written: Option<WrittenWindow>,
     /// The batches whose writes had no answer, and may still be applied.
-    pub(super) in_doubt: Vec<Batch>,
+    pub(super) in_doubt: Vec<CallBatch>,
     pub(super) batches: u64,
     has_ended: bool,
 }
 
 /// The node with the window after a write.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
+pub(super) struct WrittenWindow {
     pub(super) version: i32,
     /// The time until nothing counts.
     pub(super) left: Duration,
@@ -40,7 +40,7 @@ pub(super) struct Written {
 
 /// Calls whose starts are recorded by one write.
 #[derive(Clone, Debug)]
-pub(super) struct Batch {
+pub(super) struct CallBatch {
     /// The numbers of the calls.
     pub(super) calls: Vec<u64>,
     pub(super) mark: String,
@@ -51,7 +51,7 @@ pub(super) struct Batch {
     pub(super) room_at: i64,
 }
 
-impl Worker {
+impl LimiterWorker {
     pub(super) fn new(line: &Arc<Line>, key: LimiterKey) -> Self {
         let line = Arc::clone(line);
         Self {
@@ -225,7 +225,7 @@ impl Worker {
             }
             Some(match phase {
                 Phase::Queued { ahead, .. } if !call.waits => {
-                    Ok(Answer::Later { retry_after: self.key.time_of(*ahead) })
+                    Ok(AdmitAnswer::Later { retry_after: self.key.time_of(*ahead) })
                 }
                 phase => {
                     let (phase, path, waited) = (phase.clone(), path.clone(), call.deadline.waited());
@@ -241,7 +241,7 @@ fn is_earlier(one: Deadline, other: Deadline) -> bool {
     left(one) < left(other)
 }
 
-impl Drop for Worker {
+impl Drop for LimiterWorker {
     /// The runtime is shut down, or the manager has gone.
     fn drop(&mut self) {
         if !self.has_ended {
