@@ -2,6 +2,8 @@
 
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, HoldExt, LockQueue, Phase, ZnodePath};
 
+use super::tries;
+
 /// A request of a recipe that the head of its queue decides.
 pub(crate) trait AtHead: Sync {
     /// What the head takes.
@@ -89,6 +91,19 @@ pub(crate) async fn acquire<A: AtHead>(request: &A, deadline: Deadline) -> Resul
 /// Takes what the request asks for, if that is possible now. Otherwise says what a wait would wait for.
 pub(crate) async fn try_acquire<A: AtHead>(request: &A) -> Result<Result<A::Taken, Phase>, Error> {
     run(request, HeadLimit::now(request.manager())).await
+}
+
+/// As [`try_acquire`], where tries of this process are no contenders of each other: one follows the other.
+pub(crate) async fn try_in_turn<A: AtHead>(request: &A) -> Result<Result<A::Taken, Phase>, Error> {
+    let limit = HeadLimit::now(request.manager());
+    let turn = tries::turn_of(request.manager(), request.path());
+    let _turn = tokio::select! {
+        biased;
+        turn = turn.lock() => turn,
+        () = request.manager().closing() => return Err(Error::Closed),
+        () = limit.deadline.passed() => return Err(request.timeout_error(Phase::Answer, limit.deadline)),
+    };
+    run(request, limit).await
 }
 
 async fn run<A: AtHead>(request: &A, limit: HeadLimit) -> Result<Result<A::Taken, Phase>, Error> {

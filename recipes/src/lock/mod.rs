@@ -8,6 +8,7 @@ mod lock_guard;
 mod owned;
 mod recipe;
 mod ticket;
+mod tries;
 
 pub use self::any_lock::Lock;
 pub use self::guard::{Guard, HoldSet, SingleHold};

@@ -253,7 +253,7 @@ impl Semaphore {
     }
 
     /// Takes one permit if one is free now. Returns `None` if none is free, and also if any contender is
-    /// ahead, including another `try_acquire` in progress.
+    /// ahead, including a `try_acquire` of another process in progress. Those of one manager take turns.
     ///
     /// # Errors
     ///
@@ -278,7 +278,7 @@ impl Semaphore {
     /// Cancel safe: no node is left behind.
     pub async fn try_acquire_many(&self, permits: u32) -> Result<Option<Lease>, Error> {
         self.check(permits)?;
-        Ok(at_head::try_acquire(&self.request(permits)).await?.ok())
+        Ok(at_head::try_in_turn(&self.request(permits)).await?.ok())
     }
 
     /// The number of permits that are free now, without regard to waiters. It may be stale when the caller

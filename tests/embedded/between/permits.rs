@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use futures::poll;
 use lockkeeper::locks::SharedLimit;
 use lockkeeper::znodes::CreateMode;
@@ -279,4 +280,20 @@ async fn an_acquire_whose_reads_are_sent_without_a_link_takes_its_permit_once() 
         expected += 2;
         assert_eq!(leases(), Some(expected), "a lease was made and given back");
     }
+}
+
+#[tokio::test]
+async fn tries_of_one_process_are_no_contenders_of_each_other() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
+    let semaphores: Vec<Semaphore> = (0..20).map(|_| Semaphore::new(&actor, PERMITS, 15).unwrap()).collect();
+    let tries = join_all(semaphores.iter().map(Semaphore::try_acquire)).await;
+    let taken = tries.iter().filter(|tried| tried.as_ref().unwrap().is_some()).count();
+    assert_eq!(taken, 15);
+    // A try that is dropped leaves the turn to the next one.
+    drop(tries);
+    let mut first = Box::pin(semaphores[0].try_acquire());
+    assert!(poll!(&mut first).is_pending());
+    drop(first);
+    assert!(within("a try", semaphores[1].try_acquire()).await.unwrap().is_ok());
 }
