@@ -11,10 +11,10 @@ impl Txn<'_> {
     ///
     /// [`TxnError::Lost`] and [`TxnError::Refused`]: nothing was written. [`TxnError::Failed`] with an
     /// [unknown outcome](TxnError::outcome_unknown) when no answer came within the
-    /// [operation timeout](ConnectionManager::with_operation_timeout), or the connection broke before: read
-    /// before you retry, or use [`once`](Self::once). [`TxnError::Failed`] with [`Error::Config`], before
-    /// anything is sent, when the holds have different managers, a path is no path, or the request would be
-    /// too large.
+    /// [operation timeout](crate::ConnectionManager::with_operation_timeout), or the connection broke before:
+    /// read before you retry, or use [`once`](Self::once). [`TxnError::Failed`] with
+    /// [`Error::Config`](crate::Error::Config), before anything is sent, when the holds have different
+    /// managers, a path is no path, or the request would be too large.
     ///
     /// # Cancel safety
     ///
