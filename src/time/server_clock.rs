@@ -4,7 +4,8 @@ use parking_lot::Mutex;
 
 use crate::time::boot::BootInstant;
 
-/// The time on the servers, as far as their answers show it. It serves to display ages; no decision uses it.
+/// The time on the servers, as far as their answers show it. It serves to display ages, and to choose how
+/// long to wait. No grant rests on it.
 ///
 /// Only a write shows it. The time of its transaction is before its answer, so the time that is extrapolated
 /// from there by the steady clock is never later than the servers' own. Another leader may have another

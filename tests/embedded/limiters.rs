@@ -273,3 +273,68 @@ async fn starts_whose_write_has_no_answer_are_used_once_and_admit_their_call() {
         assert!(limiter.try_admit().await.unwrap().retry_after().is_some(), "{is_applied}");
     }
 }
+
+/// The node was made by a leader whose clock was ahead by more than the window.
+#[tokio::test]
+async fn starts_that_a_clock_that_is_behind_records_count_in_full() {
+    let (server, manager) = connected().await;
+    manager.znodes().create("/calls", "no starts\n", CreateMode::Persistent).await.unwrap();
+    server.set_clock_back(WINDOW * 4);
+    let limiter = RateLimiter::new(&manager, "/calls", 3, WINDOW).unwrap().with_grace(GRACE);
+    let tries = join_all((0..9).map(|_| limiter.try_admit())).await;
+    let admitted = tries.into_iter().filter(|tried| tried.as_ref().unwrap().retry_after().is_none()).count();
+    assert_eq!(admitted, 3);
+    assert!(limiter.try_admit().await.unwrap().retry_after().is_some());
+}
+
+#[tokio::test]
+async fn the_end_of_a_window_deletes_no_node_that_was_made_since() {
+    let (server, manager) = connected().await;
+    let session = server.sessions()[0];
+    let brief = RateLimiter::new(&manager, "/calls", 1, Duration::from_millis(200)).unwrap();
+    let _used = brief.admit().await.unwrap();
+    let left = server
+        .wait_until(|machine| machine.tree().node("/calls").is_some_and(|node| node.children.is_empty()));
+    within("the end of the turn", left).await.unwrap();
+    assert!(server.delete_node("/calls"));
+    let other = connect(&server).await;
+    let limiter = RateLimiter::new(&other, "/calls", 1, WINDOW).unwrap().with_grace(GRACE);
+    let _used = limiter.admit().await.unwrap();
+    let transcript = server.transcript();
+    let looked = |machine: &Machine| {
+        let passed = transcript.passed();
+        let mut of_brief = passed.iter().filter(|passed| passed.session == session);
+        let node = machine.tree().node("/calls");
+        of_brief.any(|passed| passed.subject == Subject::Request(Op::Create2))
+            && node.is_none_or(|node| node.children.is_empty())
+    };
+    within("the end of the brief window", server.wait_until(looked)).await.unwrap();
+    assert!(limiter.try_admit().await.unwrap().retry_after().is_some(), "the window was deleted");
+}
+
+#[tokio::test]
+async fn a_sweep_asks_the_servers_whether_the_starts_are_over() {
+    let (server, manager) = connected().await;
+    // By this answer the manager takes the servers' time to be later than it is.
+    manager.znodes().create("/beside", "", CreateMode::Persistent).await.unwrap();
+    server.set_clock_back(WINDOW * 4);
+    let other = connect(&server).await;
+    let limiter = RateLimiter::new(&other, "/calls", 1, WINDOW).unwrap().with_grace(GRACE);
+    let _used = limiter.admit().await.unwrap();
+    let left = server
+        .wait_until(|machine| machine.tree().node("/calls").is_some_and(|node| node.children.is_empty()));
+    within("the end of the turn", left).await.unwrap();
+    let sweeper = RateLimiter::new(&manager, "/calls", 1, WINDOW).unwrap().with_grace(GRACE);
+    assert!(!sweeper.sweep().await.unwrap());
+    assert!(limiter.try_admit().await.unwrap().retry_after().is_some());
+}
+
+#[tokio::test]
+async fn calls_that_wait_get_the_starts_that_are_taken_ahead() {
+    let (_server, manager) = connected().await;
+    let limiter = RateLimiter::new(&manager, "/calls", 11, WINDOW).unwrap().with_grace(GRACE).with_ahead(10);
+    let calls = join_all((0..8).map(|_| limiter.admit()));
+    for admission in within("all admissions", calls).await.unwrap() {
+        assert!(admission.unwrap().is_fresh());
+    }
+}

@@ -3,6 +3,7 @@
 use lockkeeper_core::Stat;
 
 use super::decide::{Limits, Window, WindowRecord};
+use super::numbers::LimiterKey;
 
 /// The data of a node that was made for a window, and has none yet.
 pub(super) const EMPTY: &[u8] = b"no starts\n";
@@ -25,6 +26,14 @@ pub(super) struct Recorded {
     pub(super) limits: Option<Limits>,
     /// The mark of the last write.
     pub(super) mark: Option<String>,
+}
+
+impl Recorded {
+    /// The first time at which nothing counts, by the numbers of the last writer, or else of this limiter.
+    pub(super) fn over_at(&self, key: &LimiterKey) -> i64 {
+        let window = self.limits.unwrap_or_else(|| key.limits()).window;
+        self.window.over_at(window).unwrap_or(i64::MIN)
+    }
 }
 
 /// The data with the window before the write, and what the write adds. The servers know the time of the

@@ -142,7 +142,8 @@ impl RateLimiter {
     ///
     /// Starts are taken ahead while there are calls, and not in advance of the first one. They are fresh for
     /// the [grace](Self::with_grace), and used up if no call comes until then. So set a grace too: with the
-    /// default one they are lost after some milliseconds. All tasks of the process share them.
+    /// default one they are lost after some milliseconds. All tasks of the process share them. They are taken
+    /// as the starts of one call, also while other processes wait.
     #[must_use]
     pub fn with_ahead(self, starts: u32) -> Self {
         Self { ahead: starts, ..self }
@@ -167,7 +168,7 @@ impl RateLimiter {
     /// # Errors
     ///
     /// [`Error::Refused`] if the server refuses a node (access list, quota). [`Error::ConflictingKind`] if
-    /// another kind of lock uses `<path>/locks`. [`Error::Closed`] after a shutdown has begun.
+    /// another kind of lock uses the path. [`Error::Closed`] after a shutdown has begun.
     ///
     /// # Cancel safety
     ///
@@ -248,7 +249,11 @@ impl RateLimiter {
         let data = owner::signed(&self.data).into();
         let ahead = self.ahead.min(self.key.starts());
         let asked = AskedStarts { starts, waits, deadline, data };
-        let (entered, needs_worker) = line.enter(asked, ahead, self.manager.now());
+        if self.manager.is_closing() {
+            return Err(Error::Closed);
+        }
+        let limit = Deadline::after(self.manager.operation_timeout());
+        let (entered, needs_worker) = line.enter(asked, ahead, self.manager.now(), limit);
         if needs_worker {
             let worker = LimiterWorker::new(&line, self.key.clone());
             if !self.manager.spawn(worker.run(self.manager.downgrade())) {

@@ -7,15 +7,23 @@ use lockkeeper_core::{
     Refusal, TxnError, TxnResult,
 };
 
+use tokio::time::Instant;
+
 use super::ahead::RecordedStarts;
 use super::decide::{LimiterStep, Now, TurnLimits, Window, WindowRecord, next};
 use super::encoding::{self, StartsClaim};
 use super::error::{RateLimiterError, waiting_for_starts};
 use super::line::AdmitAnswer;
-use super::worker::{CallBatch, LimiterWorker, WrittenWindow};
+use super::worker::{CallBatch, LimiterWorker};
 
 /// So many batches a process takes in one turn.
 const BATCHES_MAX: u32 = 32;
+
+/// A server that is too busy is asked again after this time.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// No worker waits longer for the end of its window.
+const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What the head knows.
 struct Head {
@@ -37,6 +45,8 @@ enum Write {
     TooEarly,
     /// It was refused, or has no answer: read again.
     ReadAgain,
+    /// The servers refused it for a while.
+    Busy,
     /// The turn is over: the hold was lost, or no call is left.
     Over,
 }
@@ -97,6 +107,10 @@ impl LimiterWorker {
                     }
                     Write::Done | Write::TooEarly => {}
                     Write::ReadAgain => break,
+                    Write::Busy => {
+                        self.within(manager, Phase::Answer, tokio::time::sleep(PAUSE)).await;
+                        break;
+                    }
                     Write::Over => return Ok(()),
                 }
             }
@@ -128,7 +142,7 @@ impl LimiterWorker {
         let mut in_doubt = self.in_doubt.iter();
         let applied = in_doubt.find(|batch| recorded.mark.as_ref() == Some(&batch.mark));
         if let Some(batch) = applied.filter(|batch| batch.room_at <= proven) {
-            self.line.admit(&batch.calls, batch.admitted);
+            self.line.admit(&batch.calls, batch.admitted, manager.now());
         }
         // A write that was not applied yet can be, as long as the node has the version that it replaces.
         self.in_doubt.retain(|batch| batch.version == stat.version);
@@ -188,14 +202,15 @@ impl LimiterWorker {
             return Ok(Write::TooEarly);
         }
         if starts > 0 {
-            head.window.add(WindowRecord { at: stat.mtime, starts, grace: grace_millis });
-            self.line.admit(&calls, admitted);
+            // Not earlier than what was seen before, also if the clock of another leader is behind.
+            head.window.add(WindowRecord { at: head.proven, starts, grace: grace_millis });
+            self.line.admit(&calls, admitted, observed);
         }
         let left = head.window.over_at(window).map_or(0, |over| over.saturating_sub(head.proven).max(0));
         let left = Duration::from_millis(left.unsigned_abs());
         // The clocks of two machines differ a little.
         let left = left.saturating_add(left / 64).saturating_add(Duration::from_millis(100));
-        self.written = Some(WrittenWindow { version: stat.version, left });
+        self.over = Some(Instant::now().checked_add(left).unwrap_or_else(|| Instant::now() + A_YEAR));
         Ok(Write::Done)
     }
 
@@ -204,7 +219,7 @@ impl LimiterWorker {
             TxnError::Lost(_) => Ok(Write::Over),
             // Another client wrote to the node, or it was deleted by hand.
             TxnError::Refused { refusal: Refusal::BadVersion | Refusal::NoNode, .. } => Ok(Write::ReadAgain),
-            TxnError::Refused { refusal, .. } if refusal.is_transient() => Ok(Write::ReadAgain),
+            TxnError::Refused { refusal, .. } if refusal.is_transient() => Ok(Write::Busy),
             TxnError::Refused { path, refusal, .. } => {
                 Err(Error::Refused { operation: Operation::Commit, path, refusal })
             }
@@ -213,7 +228,7 @@ impl LimiterWorker {
                 self.in_doubt.push(batch);
                 Ok(Write::ReadAgain)
             }
-            error if error.is_transient() => Ok(Write::ReadAgain),
+            error if error.is_transient() => Ok(Write::Busy),
             error => Err(error.into()),
         }
     }

@@ -87,16 +87,19 @@ pub(super) struct InLine {
 }
 
 impl Line {
-    /// Enters a call, for which up to `ahead` starts are kept ready. The second result says whether a worker
-    /// has to be started.
+    /// Enters a call, for which up to `ahead` starts are kept ready, and taken until `limit`. The second
+    /// result says whether a worker has to be started.
     pub(super) fn enter(
         self: &Arc<Self>,
         asked: AskedStarts,
         ahead: u32,
         now: BootInstant,
+        limit: Deadline,
     ) -> (CallEntry, bool) {
         let mut state = self.state.lock();
-        let ready = if ahead > 0 { state.ahead.take(asked.starts, now) } else { None };
+        // A call that came before waits for more than there are.
+        let is_first = state.waiting.iter().all(|call| call.answer.is_none());
+        let ready = if ahead > 0 && is_first { state.ahead.take(asked.starts, now) } else { None };
         let missing = if ahead > 0 { ahead.saturating_sub(state.ahead.ready(now)) } else { 0 };
         let data = Arc::clone(&asked.data);
         let entered = match ready {
@@ -109,7 +112,7 @@ impl Line {
         };
         // Half of them at once cost no more than one.
         if missing > ahead / 2 && state.takes_ahead.is_none() {
-            let asked = AskedStarts { starts: missing, waits: false, deadline: Deadline::never(), data };
+            let asked = AskedStarts { starts: missing, waits: false, deadline: limit, data };
             state.takes_ahead = Some(state.push(asked, None));
         }
         let needs_worker = !state.waiting.is_empty() && !std::mem::replace(&mut state.has_worker, true);
@@ -168,11 +171,21 @@ impl Line {
         state.waiting.iter().fold(Deadline::never(), |earliest, call| earliest.earlier(call.seen.deadline))
     }
 
-    /// Admits the calls of these numbers that still wait.
-    pub(super) fn admit(&self, numbers: &[u64], admitted: RecordedStarts) {
+    /// Admits the calls of these numbers that still wait, and then, in their order, those for which starts
+    /// were taken ahead.
+    pub(super) fn admit(&self, numbers: &[u64], admitted: RecordedStarts, now: BootInstant) {
         self.end(|call| {
             numbers.binary_search(&call.number).is_ok().then_some(Ok(AdmitAnswer::Admitted(admitted)))
         });
+        let mut state = self.state.lock();
+        while let Some(call) = state.waiting.front().filter(|call| call.answer.is_some()) {
+            let asked = call.seen.asked;
+            let Some(ready) = state.ahead.take(asked, now) else { break };
+            if let Some(to) = state.waiting.pop_front().and_then(|call| call.answer) {
+                // A caller that has gone does not read its answer.
+                let _ = to.send(Ok(AdmitAnswer::Admitted(ready)));
+            }
+        }
     }
 
     /// Ends the calls to which `ended` gives an answer.

@@ -1,7 +1,11 @@
-use lockkeeper_core::{Deadline, Error, HoldExt, ManagerExt, Refusal};
+use lockkeeper_core::{
+    ConnectionManager, Deadline, Error, HoldExt, ManagerExt, ReadResult, Refusal, TxnError, Version,
+};
 
+use super::encoding;
 use super::handle::RateLimiter;
-use super::{encoding, limiter_queue};
+use super::numbers::LimiterKey;
+use super::queue::limiter_queue;
 
 impl RateLimiter {
     /// Deletes the node of the limiter, if no start counts any more. Returns whether it did.
@@ -18,32 +22,43 @@ impl RateLimiter {
     ///
     /// Cancel safe: the node may be deleted.
     pub async fn sweep(&self) -> Result<bool, Error> {
-        let (path, znodes) = (self.key.path(), self.manager.znodes());
-        let Some((data, stat)) = znodes.read(path).await? else { return Ok(false) };
+        let (manager, path) = (&self.manager, self.key.path());
+        let Some((data, stat)) = manager.znodes().read(path).await? else { return Ok(false) };
         let Some(recorded) = encoding::decode(&data, &stat).filter(|_| stat.children == 0) else {
             return Ok(false);
         };
-        let window = recorded.limits.unwrap_or_else(|| self.key.limits()).window;
-        let over_at = recorded.window.over_at(window).unwrap_or(i64::MIN);
-        let now = match self.manager.estimated_server_time() {
-            Some(now) => now,
-            None => {
-                // A write shows the servers' time.
-                let limit = Deadline::after(self.manager.operation_timeout());
-                let queue = limiter_queue(&self.manager, path, &self.data)?;
-                let Some(hold) = queue.try_acquire(limit).await? else { return Ok(false) };
-                let now = hold.server_time(limit).await?;
-                hold.release().await?;
-                now
-            }
-        };
-        if now < over_at {
+        let over_at = recorded.over_at(&self.key);
+        // Only to spare the requests for a limiter that is in use.
+        if manager.estimated_server_time().is_some_and(|now| now < over_at) {
             return Ok(false);
         }
-        match znodes.delete_at(path, stat.version).await {
-            // It is in use again.
-            Err(Error::Refused { refusal: Refusal::BadVersion | Refusal::NotEmpty, .. }) => Ok(false),
-            deleted => deleted,
-        }
+        delete_if_over(manager, &self.key).await
+    }
+}
+
+/// Deletes the node with the window if nothing counts, by the servers' time. That rests on the hold of the
+/// queue: nobody else writes meanwhile, and the node of this contender is in no other directory that is made
+/// at the path later.
+pub(super) async fn delete_if_over(manager: &ConnectionManager, key: &LimiterKey) -> Result<bool, Error> {
+    let limit = Deadline::after(manager.operation_timeout());
+    let queue = limiter_queue(manager, key.path(), manager.node_data())?;
+    let Some(mut hold) = queue.try_acquire(limit).await? else { return Ok(false) };
+    // It protects no work.
+    hold.defer_loss_report();
+    let now = hold.server_time(limit).await?;
+    let Some(ReadResult::Data { data, stat }) = hold.read(limit).await?.into_iter().next() else {
+        return Ok(false);
+    };
+    if encoding::decode(&data, &stat).is_none_or(|recorded| recorded.over_at(key) > now) {
+        return Ok(false);
+    }
+    let deleting = hold.txn().delete(hold.path().clone(), Version::Any).delete(key.path(), stat.version);
+    match deleting.commit().await {
+        Ok(_) => Ok(true),
+        // Another process wants starts.
+        Err(
+            TxnError::Refused { refusal: Refusal::NotEmpty | Refusal::BadVersion, .. } | TxnError::Lost(_),
+        ) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lockkeeper_core::{
     ConnectionManager, Deadline, Error, Hold, ManagerExt, Phase, Ticket, WeakConnectionManager,
 };
+use tokio::time::Instant;
 use tracing::debug;
 
 use super::ahead::RecordedStarts;
@@ -14,6 +15,7 @@ use super::encoding;
 use super::limiter_queue;
 use super::line::{AdmitAnswer, Line};
 use super::numbers::LimiterKey;
+use super::sweep;
 
 /// One for each line with calls. It stays until its starts count no more, and then deletes the node with the
 /// window, if no other process has written to it since.
@@ -22,20 +24,12 @@ pub(super) struct LimiterWorker {
     pub(super) key: LimiterKey,
     /// How long the last write took.
     pub(super) round_trip: Option<Duration>,
-    /// What this worker wrote last.
-    pub(super) written: Option<WrittenWindow>,
+    /// When the starts that this worker wrote last count no more.
+    pub(super) over: Option<Instant>,
     /// The batches whose writes had no answer, and may still be applied.
     pub(super) in_doubt: Vec<CallBatch>,
     pub(super) batches: u64,
     has_ended: bool,
-}
-
-/// The node with the window after a write.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WrittenWindow {
-    pub(super) version: i32,
-    /// The time until nothing counts.
-    pub(super) left: Duration,
 }
 
 /// Calls whose starts are recorded by one write.
@@ -54,15 +48,7 @@ pub(super) struct CallBatch {
 impl LimiterWorker {
     pub(super) fn new(line: &Arc<Line>, key: LimiterKey) -> Self {
         let line = Arc::clone(line);
-        Self {
-            line,
-            key,
-            round_trip: None,
-            written: None,
-            in_doubt: Vec::new(),
-            batches: 0,
-            has_ended: false,
-        }
+        Self { line, key, round_trip: None, over: None, in_doubt: Vec::new(), batches: 0, has_ended: false }
     }
 
     pub(super) async fn run(mut self, manager: WeakConnectionManager) {
@@ -85,20 +71,15 @@ impl LimiterWorker {
 
     /// Waits for a call. Returns false once the starts count no more: then nothing is left to do.
     async fn idle(&mut self, manager: &WeakConnectionManager) -> bool {
-        let Some(written) = self.written.take() else { return false };
-        let until = pin!(tokio::time::sleep(written.left));
+        let Some(over) = self.over else { return false };
         tokio::select! {
             biased;
-            () = self.line.until_called() => {
-                self.written = Some(written);
-                return true;
-            }
+            () = self.line.until_called() => return true,
             () = manager.ended() => return false,
-            () = until => {}
+            () = tokio::time::sleep_until(over) => self.over = None,
         }
         if let Some(manager) = manager.upgrade() {
-            // A node that another process uses has children, or another version.
-            let deleted = manager.znodes().delete_at(self.key.path(), written.version).await;
+            let deleted = Box::pin(sweep::delete_if_over(&manager, &self.key)).await;
             debug!(path = %self.key.path(), ?deleted, "the window is over");
         }
         false

@@ -107,6 +107,9 @@ async fn a_member_whose_session_ends_gets_an_error_and_the_others_do_not_hang() 
         async move { a.enter().await }
     });
     members_become(&server_fixture, 1).await;
+    // The member knows of its node: without the answer to the create it would enter in the next session.
+    let waits = server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1);
+    within("its wait", waits).await.unwrap();
     assert!(server_fixture.server.expire(session));
     let lost = within("the loss", entering).await.unwrap().unwrap().unwrap_err();
     assert!(matches!(&lost, Error::Lost(_)), "{lost}");
