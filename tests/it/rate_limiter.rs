@@ -183,3 +183,15 @@ async fn the_window_of_a_container_is_refused_because_the_servers_delete_it() {
     let error = limiter(&manager, 1, LONG).admit().await.unwrap_err();
     assert!(matches!(error.recipe(), Some(RateLimiterError::ForeignNode { .. })), "{error}");
 }
+
+#[tokio::test]
+async fn a_limiter_whose_starts_are_over_leaves_no_node() {
+    let ensemble = Ensemble::lend().await.unwrap();
+    let manager = connect(&ensemble.connect_string()).await;
+    let limiter = limiter(&manager, 1, Duration::from_millis(100));
+    let _used = limiter.admit().await.unwrap();
+    let mut raw = ensemble.raw().await.unwrap();
+    while raw.exists(PATH).await.unwrap().is_some() {
+        tokio::task::yield_now().await;
+    }
+}
