@@ -23,6 +23,7 @@
 mod admission;
 mod ahead;
 mod decide;
+mod delete;
 mod encoding;
 mod error;
 mod fresh;

@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::ahead::RecordedStarts;
+use super::delete::delete_if_over;
 use super::encoding;
 use super::limiter_queue;
 use super::line::{AdmitAnswer, Line};
 use super::numbers::LimiterKey;
-use super::sweep;
 
 /// One for each line with calls. It stays until its starts count no more, and then deletes the node with the
 /// window, if no other process has written to it since.
@@ -79,7 +79,7 @@ impl LimiterWorker {
             () = tokio::time::sleep_until(over) => self.over = None,
         }
         if let Some(manager) = manager.upgrade() {
-            let deleted = Box::pin(sweep::delete_if_over(&manager, &self.key)).await;
+            let deleted = Box::pin(delete_if_over(&manager, &self.key)).await;
             debug!(path = %self.key.path(), ?deleted, "the window is over");
         }
         false
