@@ -166,5 +166,5 @@ async fn health_becomes(
     let seen = eventually(format!("health: {what}"), Timing::settle(), || async {
         is_so(manager.health()).then_some(())
     });
-    seen.await.unwrap();
+    seen.await.unwrap_or_else(|error| panic!("{error}: {}", manager.health()));
 }
