@@ -378,7 +378,7 @@ async fn until_deleted(session: &Session, path: &str, is_try: bool) -> Result<Op
             Err(error) => return Err(error),
             Ok(_) if is_try => return Ok(None),
             Ok((.., watch)) => {
-                Observation::new(session, Some(connection), [watch]).changed().await;
+                Observation::new(session, Some(connection), [watch]).seldom().changed().await;
             }
         }
     }

@@ -244,7 +244,7 @@ impl LockQueue {
         match tell(Some(head)) {
             Next::Pause => Ok(Next::Pause),
             Next::List => {
-                let mut observation = Observation::new(session, Some(connection), [watch]);
+                let mut observation = Observation::new(session, Some(connection), [watch]).seldom();
                 if observation.changed().await == Some(WatchEvent::Deleted) {
                     tell(None);
                 }

@@ -209,7 +209,7 @@ impl Rendezvous {
                         self.warn_of_unowned(&name, &stat);
                         continue;
                     }
-                    let observation = Observation::new(session, Some(connection), [watch]);
+                    let observation = Observation::new(session, Some(connection), [watch]).seldom();
                     found = Some(Other { name, observation });
                     break;
                 }

@@ -20,7 +20,7 @@ impl Rendezvous {
                 // The watch on the list shows the create of the node that opens the barrier.
                 let (ready, on_ready) = ready.map(|(_, stat, watch)| (of_stat(&stat), watch)).unzip();
                 let watches = [Some(on_list), on_ready].into_iter().flatten();
-                let observation = Observation::new(session, Some(connection), watches);
+                let observation = Observation::new(session, Some(connection), watches).seldom();
                 return Ok(MemberList { members, ready, observation });
             }
         }

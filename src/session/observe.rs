@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures::{FutureExt, TryFutureExt};
 
@@ -24,6 +25,8 @@ pub(crate) struct Observation {
     watches: Vec<NodeWatch>,
     /// Something that was read has no watch.
     is_incomplete: bool,
+    /// The time of the next read, if a part has no watch.
+    pause: Duration,
     /// The first event. A watch fires once.
     event: Option<WatchEvent>,
 }
@@ -40,7 +43,14 @@ impl Observation {
             is_incomplete |= watch.is_none();
             set.extend(watch);
         }
-        Self { session: session.clone(), asked_on, watches: set, is_incomplete, event: None }
+        let pause = fractions::poll_interval(session.timeout());
+        Self { session: session.clone(), asked_on, watches: set, is_incomplete, pause, event: None }
+    }
+
+    /// Reads as seldom as a waiter far behind in a queue, if a part has no watch: for what is not urgent to
+    /// a holder, and many may wait for.
+    pub(crate) fn seldom(self) -> Self {
+        Self { pause: fractions::predecessor_poll_max(self.session.timeout()), ..self }
     }
 
     /// Resolves when what was read has changed, or may have: read again then. Returns the event of a watch;
@@ -57,7 +67,7 @@ impl Observation {
             });
             fired.map_or(Poll::Pending, Poll::Ready)
         });
-        let pause = fractions::poll_interval(self.session.timeout());
+        let pause = self.pause;
         tokio::select! {
             biased;
             event = fired => self.event = Some(event),
@@ -154,7 +164,7 @@ impl Session {
                 Err(error) => return Err(error),
             }
         };
-        Observation::new(self, Some(connection), [watch]).changed().await;
+        Observation::new(self, Some(connection), [watch]).seldom().changed().await;
         Ok(())
     }
 }

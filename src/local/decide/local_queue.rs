@@ -1,4 +1,4 @@
-//! The queue of this session's own nodes: who waits for whom.
+//! The queue of this session's own nodes: which contender waits for which.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -11,7 +11,7 @@
 //!
 //! | file | decides |
 //! |---|---|
-//! | `local_queue` | who waits for whom: the state that the others change |
+//! | `local_queue` | which contender waits for which: the state that the others change |
 //! | `creates` | what a create is likely to find, and the wait for the numbers of earlier creates |
 //! | `by_sequence` | the predecessor of a new node, by its sequence number alone |
 //! | `hand_off` | which successors of a released head are granted: the only proof of a hand-off |
