@@ -76,6 +76,8 @@ struct Archive {
 #[derive(Debug, Default)]
 struct Seen {
     archive: Archive,
+    /// The processes that make a report, each with its night.
+    at_work: BTreeMap<u32, u64>,
     /// How often each night was done.
     done: BTreeMap<u64, u32>,
     /// The paused process.
@@ -136,12 +138,16 @@ impl NightlyReport {
     async fn play(&self, fixture: &mut Fixture<News>, seen: &mut Seen) -> Result<(), Failure> {
         let is_over = |seen: &Seen| {
             let late = seen.pauses.saturating_sub(seen.refused);
-            seen.done.len() >= self.nights as usize && seen.paused.is_none() && late == 0
+            // The next process may say that its night is done before this one does.
+            let newest = seen.done.keys().last().copied().unwrap_or_default();
+            let is_told = seen.at_work.values().all(|night| *night > newest);
+            seen.done.len() >= self.nights as usize && seen.paused.is_none() && late == 0 && is_told
         };
         while !is_over(seen) {
             let Some((process, news)) = fixture.next().await? else { break };
             match news {
                 News::Begins { night } => {
+                    seen.at_work.insert(process, night);
                     // The second night, the fifth, …
                     let (done, is_first) = (seen.done.len(), seen.pauses <= seen.done.len() / 3);
                     let is_bad = done % 3 == 1 && done < self.nights as usize;
@@ -164,6 +170,7 @@ impl NightlyReport {
                     fixture.tell(process, &taken).await;
                 }
                 News::Done { night } => {
+                    seen.at_work.remove(&process);
                     *seen.done.entry(night).or_default() += 1;
                     if let Some((paused, _)) = seen.paused.take_if(|(_, of)| *of == night) {
                         println!("night {night}: process {paused} wakes up");
@@ -171,6 +178,7 @@ impl NightlyReport {
                     }
                 }
                 News::Refused => {
+                    seen.at_work.remove(&process);
                     seen.refused += 1;
                     println!("ZooKeeper REFUSES the report of process {process}");
                 }
