@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::znodes::Version;
-use lockkeeper::{ConnectionManager, Error, LockGuard, MultiLock, Mutex, ZnodePath};
+use lockkeeper::{ConnectionManager, Error, MultiLock, MultiLockGuard, Mutex, ZnodePath};
 use lockkeeper_examples::fixture::{
     Common, Example, Failure, Fixture, Verdict, Worker, patiently, patiently_once, play,
 };
@@ -232,7 +232,7 @@ fn account(number: u32) -> String {
 async fn lock_all(
     manager: &ConnectionManager,
     accounts: impl IntoIterator<Item = ZnodePath>,
-) -> Result<LockGuard, Error> {
+) -> Result<MultiLockGuard, Error> {
     let mut all = MultiLock::builder();
     for account in accounts {
         all = all.lock(&Mutex::new(manager, format!("{account}-lock"))?);

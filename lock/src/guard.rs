@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::fmt::Debug;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -12,7 +13,7 @@ use crate::fencing_token::FencingToken;
 /// The guard of an engine, as an object. For authors of engines: users have [`LockGuard`].
 ///
 /// A drop releases the lock in the background.
-pub trait HeldLock: Debug + Send + Sync {
+pub trait HeldLock: Any + Debug + Send + Sync {
     /// Fails if the lock is lost. Reads the clock, and sends nothing.
     ///
     /// # Errors
@@ -47,8 +48,16 @@ pub struct LockGuard(Box<dyn HeldLock>);
 
 impl LockGuard {
     /// Makes a guard of an engine's own guard.
-    pub fn new(held: impl HeldLock + 'static) -> Self {
+    pub fn new(held: impl HeldLock) -> Self {
         Self(Box::new(held))
+    }
+
+    /// The engine's own guard, if it is of this type: for what one engine alone has. That of every
+    /// lock of `lockkeeper` is a `MultiLockGuard`, which has transactions.
+    #[must_use]
+    pub fn engine<G: HeldLock>(&self) -> Option<&G> {
+        let held: &dyn Any = &*self.0;
+        held.downcast_ref()
     }
 
     /// Whether the server cannot have granted the lock to another contender yet. Costs no request.

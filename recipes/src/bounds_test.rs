@@ -1,6 +1,7 @@
 //! The auto traits users rely on: guards move between tasks, futures are spawned.
 
 use crate::election::{CandidateState, Leader};
+use crate::locks::ZooKeeperLock;
 use crate::mutex::MutexTicket;
 use crate::reentrant_mutex::ReentrantTicket;
 use crate::rw_lock::{ReadTicket, UpgradeError, WriteTicket};
@@ -8,7 +9,7 @@ use crate::schedule::{ScheduleInspection, Slot};
 use crate::semaphore::{SemaphoreTicket, SharedLimit};
 use crate::{
     Admission, Barrier, ConnectionManager, Counter, DoubleBarrier, Election, Error, FencingToken, Hold,
-    IdBlocks, Inside, Inspection, Leadership, Lease, Lock, Mutex, MutexGuard, OnceCell, Owner, RateLimiter,
+    IdBlocks, Inside, Inspection, Leadership, Lease, Mutex, MutexGuard, OnceCell, Owner, RateLimiter,
     ReadGuard, ReentrantMutex, ReentrantMutexGuard, ReleaseError, Revoker, RwLock, Schedule, Semaphore,
     SharedCount, Txn, WriteGuard,
 };
@@ -81,7 +82,7 @@ fn what_threads_use_may_be_shared_between_them() {
     shareable::<blocking::Blocking<Slot>>();
     shareable::<blocking::HoldEvents>();
     shareable::<blocking::MultiLock>();
-    shareable::<blocking::LockGuard>();
+    shareable::<blocking::MultiLockGuard>();
     shareable::<blocking::Txn<'static>>();
 }
 
@@ -124,7 +125,7 @@ fn all_futures_may_be_spawned() {
         Box::new(guard.try_upgrade())
     }
     let _ = (downgrade, upgrade);
-    fn seen(lock: &'static dyn Lock) -> Box<dyn Send> {
+    fn seen(lock: &'static dyn ZooKeeperLock) -> Box<dyn Send> {
         Box::new(lock.inspect())
     }
     let _ = seen;

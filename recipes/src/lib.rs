@@ -10,7 +10,8 @@
 //! * [`ReentrantMutex`]: a mutex that its [`Owner`] can acquire again.
 //! * [`RwLock`]: many readers, or one writer.
 //! * [`Semaphore`]: a limited number of permits at a time; a [`Lease`] holds one or more.
-//! * [`MultiLock`]: several locks at once, without deadlock. [`Lock`]: one interface over all locks.
+//! * [`MultiLock`]: several locks at once, without deadlock. [`Lock`]: one interface over the locks of all
+//!   engines.
 //! * [`Election`]: one leader at a time; its [`Leadership`] ends before the next one begins.
 //! * [`Schedule`]: work that one process does once per interval. [`OnceCell`]: a value that one process
 //!   initialises.
@@ -110,7 +111,7 @@ pub use self::election::{Election, Leadership};
 pub use self::group::Group;
 pub use self::id_blocks::IdBlocks;
 pub use self::inspection::Inspection;
-pub use self::lock::{Guard, Lock, LockGuard};
+pub use self::lock::{Guard, MultiLockGuard};
 pub use self::multi_lock::MultiLock;
 pub use self::mutex::{Mutex, MutexGuard};
 pub use self::once_cell::OnceCell;
@@ -135,3 +136,5 @@ pub use lockkeeper_core::{
     BootInstant, ConnectionManager, ConnectionPool, Error, FencingToken, Hold, Lost, ReleaseError, Revoker,
     Txn, Watch, ZnodePath,
 };
+#[doc(inline)]
+pub use lockkeeper_lock::{Lock, LockError, LockGuard};

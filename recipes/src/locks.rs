@@ -4,7 +4,7 @@
 //! A ticket is a position in the queue of a lock: take it now, and wait for the lock later.
 
 #[doc(inline)]
-pub use crate::lock::{HoldSet, QueueTicket, Queued, SingleHold};
+pub use crate::lock::{HoldSet, QueueTicket, Queued, SingleHold, ZooKeeperLock};
 #[doc(inline)]
 pub use crate::multi_lock::MultiLockBuilder;
 #[doc(inline)]

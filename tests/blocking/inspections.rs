@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::blocking::{Lock, MultiLock, Mutex, ReentrantMutex, RwLock, Semaphore};
+use lockkeeper::blocking::{MultiLock, Mutex, ReentrantMutex, RwLock, Semaphore, ZooKeeperLock};
 use lockkeeper::manager::{HoldEvent, State};
 use lockkeeper::{Error, Inspection, Owner, ZnodePath};
 use lockkeeper_tests::Timing;
@@ -45,7 +45,7 @@ fn a_thread_reads_the_queue_of_each_lock() {
     let both = MultiLock::builder().lock(&mutex).lock(&other).build().unwrap();
     let seen = both.inspect().unwrap();
     assert_eq!(seen.iter().map(holders).collect::<Vec<_>>(), [vec![guard.path()], Vec::new()]);
-    let any: [&dyn Lock; 2] = [&mutex, &both];
+    let any: [&dyn ZooKeeperLock; 2] = [&mutex, &both];
     assert_eq!(any.map(|lock| (lock.is_held(), lock.inspect().unwrap().len())), [(true, 1), (false, 2)]);
     aside(async {
         assert!(is_refused(&mutex.inspect()) && is_refused(&any[1].inspect()));

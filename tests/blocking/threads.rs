@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use lockkeeper::Error;
-use lockkeeper::blocking::{Lock, MultiLock, Mutex, ReentrantMutex, RwLock, Semaphore};
+use lockkeeper::blocking::{MultiLock, Mutex, ReentrantMutex, RwLock, Semaphore, ZooKeeperLock};
 use lockkeeper::error::{LossReason, Phase, TxnError};
 use lockkeeper_tests::Timing;
 
@@ -122,7 +122,7 @@ fn several_are_held_by_one_guard_or_not_at_all() {
     let prices = RwLock::new(&manager, "/prices").unwrap();
     let licences = Semaphore::new(&manager, "/licences", 2).unwrap();
     let (reader, permits) = (prices.reader(), licences.permits(2));
-    let members: [&dyn Lock; 3] = [&mutex, &reader, &permits];
+    let members: [&dyn ZooKeeperLock; 3] = [&mutex, &reader, &permits];
     let all = MultiLock::builder().locks(members).build().unwrap();
 
     let held = all.acquire_timeout(Timing::event()).unwrap();

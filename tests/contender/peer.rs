@@ -20,7 +20,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Election, Lock, LockGuard, Mutex, RwLock, Semaphore};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{ConnectionManager, Election, MultiLockGuard, Mutex, RwLock, Semaphore};
 use parking_lot::Mutex as Shared;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -28,7 +29,7 @@ use crate::say;
 use crate::values::Values;
 
 type Failure = Box<dyn Error + Send + Sync>;
-type Held = Arc<Shared<HashMap<(String, String), LockGuard>>>;
+type Held = Arc<Shared<HashMap<(String, String), MultiLockGuard>>>;
 
 pub(crate) async fn serve(connect: &str, session: Duration) -> Result<(), Box<dyn Error>> {
     let manager = ConnectionManager::builder(connect)
@@ -65,7 +66,7 @@ async fn obey(
 ) -> Result<String, Failure> {
     let words: Vec<&str> = request.split(' ').collect();
     let [verb, thread, path, rest @ ..] = words.as_slice() else { return Err("too few words".into()) };
-    let lock: Box<dyn Lock> = match *verb {
+    let lock: Box<dyn ZooKeeperLock> = match *verb {
         "acquire" => Box::new(Mutex::new(manager, *path)?),
         "enter" => Box::new(Mutex::in_semaphore_layout(manager, *path)?),
         "latch" => Box::new(Election::new(manager, *path, *thread)?),

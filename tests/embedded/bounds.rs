@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::manager::State;
 use lockkeeper::znodes::CreateMode;
-use lockkeeper::{ConnectionManager, Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore};
+use lockkeeper::{ConnectionManager, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore};
 use lockkeeper_tests::{Timing, bounded};
 
 use crate::limit::within;
@@ -67,7 +68,7 @@ async fn an_owned_acquire_of_every_lock_can_be_spawned() {
     let (_server_fixture, manager) = start().await;
     let rw = RwLock::new(&manager, "/rw").unwrap();
     let mutex = Mutex::new(&manager, "/mutex").unwrap();
-    let locks: [Box<dyn Lock>; 6] = [
+    let locks: [Box<dyn ZooKeeperLock>; 6] = [
         Box::new(mutex.clone()),
         Box::new(ReentrantMutex::new(&manager, "/reentrant").unwrap().for_owner(&Owner::new("a"))),
         Box::new(rw.reader()),

@@ -1,5 +1,6 @@
 //! Guards and tickets have names that a program can write: in its structs, and in its functions.
 
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::locks::{
     HoldSet, MutexTicket, QueueTicket, Queued, ReadTicket, ReentrantTicket, SemaphoreTicket, SingleHold,
     WriteTicket,
@@ -7,7 +8,7 @@ use lockkeeper::locks::{
 use lockkeeper::partition::AssignedItem;
 use lockkeeper::schedule::Slot;
 use lockkeeper::{
-    Admission, Election, Error, FencingToken, Guard, Inside, Leadership, Lease, Lock, LockGuard, Mutex,
+    Admission, Election, Error, FencingToken, Guard, Inside, Leadership, Lease, MultiLockGuard, Mutex,
     MutexGuard, ReadGuard, ReentrantMutexGuard, RwLock, Semaphore, WriteGuard, blocking,
 };
 
@@ -27,7 +28,7 @@ struct Guards {
     item: Option<AssignedItem>,
     inside: Option<Inside>,
     admission: Option<Admission>,
-    any: Option<LockGuard>,
+    any: Option<MultiLockGuard>,
     threads: Option<OfThreads>,
 }
 
@@ -40,7 +41,7 @@ struct OfThreads {
     write: blocking::WriteGuard,
     permits: blocking::Lease,
     leadership: blocking::Leadership,
-    any: blocking::LockGuard,
+    any: blocking::MultiLockGuard,
 }
 
 /// A ticket of each lock.
@@ -124,7 +125,7 @@ async fn one_function_takes_the_guards_and_the_tickets_of_all_recipes() {
     held.mutex = Some(granted(waiting.mutex.as_mut().unwrap()).await);
     held.permits = Some(granted(waiting.permits.as_mut().unwrap()).await);
     held.leadership = Some(election.campaign().await.unwrap());
-    let any: &dyn Lock = &Mutex::new(&actor, "/named/any").unwrap();
+    let any: &dyn ZooKeeperLock = &Mutex::new(&actor, "/named/any").unwrap();
     held.any = Some(any.acquire().await.unwrap());
     assert_eq!((held.count_valid(), waiting.count()), (5, 2));
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::manager::HoldEvent;
 use lockkeeper::znodes::{CreateMode, TxnResult};
 use lockkeeper::{
-    ConnectionManager, Lock, LockGuard, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, Revoker,
-    RwLock, Semaphore, ZnodePath,
+    ConnectionManager, MultiLock, MultiLockGuard, Mutex, Owner, RateLimiter, ReentrantMutex, Revoker, RwLock,
+    Semaphore, ZnodePath,
 };
 
 use crate::limit::within;
@@ -22,7 +23,7 @@ async fn below() -> (ServerFixture, ConnectionManager) {
     (server_fixture, manager)
 }
 
-type Make = fn(&ConnectionManager, &str) -> Arc<dyn Lock>;
+type Make = fn(&ConnectionManager, &str) -> Arc<dyn ZooKeeperLock>;
 
 /// Every lock that excludes another object of the same path.
 const KINDS: [(&str, Make); 8] = [
@@ -82,14 +83,14 @@ async fn paths_of_a_grant_go_in_again(name: &str, manager: &ConnectionManager, m
 async fn excludes_again(
     name: &str,
     manager: &ConnectionManager,
-    lock: &dyn Lock,
+    lock: &dyn ZooKeeperLock,
     make: Make,
-    guard: LockGuard,
+    guard: MultiLockGuard,
 ) {
     let again = make(manager, lock.path().as_str());
     assert_eq!(again.path().as_str(), lock.path().as_str(), "{name}");
     let rival = if name == "reader" {
-        Arc::new(RwLock::new(manager, lock.path()).unwrap().writer()) as Arc<dyn Lock>
+        Arc::new(RwLock::new(manager, lock.path()).unwrap().writer()) as Arc<dyn ZooKeeperLock>
     } else {
         make(manager, lock.path().as_str())
     };

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use lockkeeper::error::{ErrorKind, Outcome};
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::{
-    ConnectionManager, Counter, DoubleBarrier, Error, IdBlocks, Lock, Mutex, RwLock, Semaphore, SharedValue,
+    ConnectionManager, Counter, DoubleBarrier, Error, IdBlocks, Mutex, RwLock, Semaphore, SharedValue,
 };
 use lockkeeper_testserver::TestServer;
 
@@ -65,7 +66,7 @@ async fn a_manager_that_has_seen_the_servers_go_back_grants_nothing() {
     let semaphore = Semaphore::new(&manager, "/locks/semaphore", 3).unwrap();
     let kept = Mutex::new(&manager, "/locks/kept").unwrap();
     let kept = kept.with_handoff(lockkeeper::config::HandOffPolicy::default()).unwrap();
-    let locks: [Box<dyn Lock>; 5] = [
+    let locks: [Box<dyn ZooKeeperLock>; 5] = [
         Box::new(rw_lock.reader()),
         Box::new(rw_lock.writer()),
         Box::new(semaphore.permits(1)),

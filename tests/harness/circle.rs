@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use lockkeeper::{ConnectionManager, Error, Lock, LockGuard, MultiLock, Mutex, Owner, RwLock, Semaphore};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{ConnectionManager, Error, MultiLock, MultiLockGuard, Mutex, Owner, RwLock, Semaphore};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
@@ -46,7 +47,7 @@ impl Circle {
                     .scope(async move {
                         let held = first.of(&manager, &for_owner)?.acquire().await?;
                         barrier.wait().await;
-                        let second: LockGuard = second.of(&manager, &for_owner)?.acquire().await?;
+                        let second: MultiLockGuard = second.of(&manager, &for_owner)?.acquire().await?;
                         drop((second, held));
                         Ok(())
                     })
@@ -70,7 +71,7 @@ impl Circle {
 }
 
 impl Take {
-    fn of(self, manager: &ConnectionManager, owner: &Owner) -> Result<Box<dyn Lock>, Error> {
+    fn of(self, manager: &ConnectionManager, owner: &Owner) -> Result<Box<dyn ZooKeeperLock>, Error> {
         let both = |one, other| -> Result<_, Error> {
             let (one, other) = (Mutex::new(manager, one)?, Mutex::new(manager, other)?);
             Ok(MultiLock::builder().lock(&one).lock(&other).allow_nesting())

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper::{ConnectionManager, FencingToken, Lock, LockGuard, MultiLock, Mutex, RwLock, Semaphore};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{ConnectionManager, FencingToken, MultiLock, MultiLockGuard, Mutex, RwLock, Semaphore};
 use lockkeeper_test_recipes::rw_lock::{Reading, Writing};
 use lockkeeper_test_recipes::{AnyAdapter, LOCKS, Target};
 use lockkeeper_tests::{Direction, Ensemble, Timing, dropped_after, eventually};
 
 use crate::support::{briefly_behind_proxy, connect, no_node_is_left};
 
-type Kind = Box<dyn Lock>;
+type Kind = Box<dyn ZooKeeperLock>;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -31,7 +32,7 @@ async fn kinds(holder: &ConnectionManager, other: &ConnectionManager) -> Vec<(&'
     kinds
 }
 
-fn nodes(guard: &LockGuard) -> Vec<String> {
+fn nodes(guard: &MultiLockGuard) -> Vec<String> {
     guard
         .members()
         .flat_map(|(_, hold)| hold.paths().map(|path| path.to_string()).collect::<Vec<_>>())

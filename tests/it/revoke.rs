@@ -1,9 +1,10 @@
 //! Revocation: asking a holder to release, and releasing by force.
 
 use lockkeeper::error::{ConfigError, LossReason};
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::manager::HoldEvent;
 use lockkeeper::znodes::CreateMode;
-use lockkeeper::{Error, Lock, MultiLock, Mutex, ReleaseError, Revoker, Semaphore};
+use lockkeeper::{Error, MultiLock, Mutex, ReleaseError, Revoker, Semaphore};
 use lockkeeper_tests::{Ensemble, OpCode, Proxies, Record, Timing, eventually};
 
 use crate::support::{LONG, behind_proxy, builder, connect, no_node_is_left};

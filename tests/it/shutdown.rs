@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use lockkeeper::error::LossReason;
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::manager::{HoldEvent, State};
-use lockkeeper::{Lock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore};
+use lockkeeper::{Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore};
 use lockkeeper_tests::{Direction, Ensemble, Timing, eventually};
 
 use crate::support::{behind_proxy, builder, children, connect, nodes_become};

@@ -10,11 +10,10 @@
 use std::alloc::System;
 use std::time::Duration;
 
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::manager::State;
 use lockkeeper::znodes::CreateMode;
-use lockkeeper::{
-    ConnectionManager, Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, TreeView,
-};
+use lockkeeper::{ConnectionManager, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, TreeView};
 use lockkeeper_tests::{Ensemble, Proxies, Timing, dropped_after, eventually, inspect, left_out};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::runtime::Handle;

@@ -5,8 +5,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use lockkeeper::config::HandOffPolicy;
 use lockkeeper::error::LossReason;
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::manager::{HoldEvent, HoldEvents};
-use lockkeeper::{ConnectionManager, Lock, MultiLock, Mutex};
+use lockkeeper::{ConnectionManager, MultiLock, Mutex};
 use lockkeeper_core::HoldExt;
 use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
@@ -49,7 +50,7 @@ fn kinds(events: &mut HoldEvents) -> Vec<&'static str> {
     kinds
 }
 
-fn locks(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
+fn locks(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn ZooKeeperLock>)> {
     let mutex = |path| Mutex::new(manager, path).unwrap();
     // A path is a member either of ordered locks only, or of atomic locks only.
     let both = |one, other| MultiLock::builder().lock(&mutex(one)).lock(&mutex(other));
@@ -132,7 +133,7 @@ async fn a_guard_dropped_before_its_session_expires_is_not_reported_as_lost() {
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
     let guard = mutex.acquire().await.unwrap();
     let monitor = guard.hold().monitor();
-    let mut events = Lock::events(&mutex);
+    let mut events = ZooKeeperLock::events(&mutex);
     let delete = server.fault(When::op(Op::Delete), Fault::HoldRequest);
     drop(guard);
     delete.hit().await;

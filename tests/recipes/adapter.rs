@@ -3,7 +3,8 @@ use std::future::ready;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use lockkeeper::{Error, Lock};
+use lockkeeper::Error;
+use lockkeeper::locks::ZooKeeperLock;
 
 use crate::{Granted, Target};
 
@@ -27,7 +28,7 @@ pub trait Adapter: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// As the recipe's constructor.
-    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
+    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn ZooKeeperLock>>, Error> {
         drop(target);
         Ok(None)
     }

@@ -1,7 +1,8 @@
 //! [`Election`].
 
 use futures::future::BoxFuture;
-use lockkeeper::{Election, Error, Hold, Leadership, Lock, ReleaseError, Txn};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{Election, Error, Hold, Leadership, ReleaseError, Txn};
 use lockkeeper_core::{HoldExt, NodeMonitor};
 
 use crate::mutex::granted;
@@ -49,7 +50,7 @@ impl Adapter for Candidate {
         }))
     }
 
-    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
+    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn ZooKeeperLock>>, Error> {
         Ok(Some(Box::new(self.election(target)?)))
     }
 }

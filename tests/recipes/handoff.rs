@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use lockkeeper::config::HandOffPolicy;
-use lockkeeper::{Error, Hold, Lock, Mutex, MutexGuard, ReleaseError, Txn};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{Error, Hold, Mutex, MutexGuard, ReleaseError, Txn};
 use lockkeeper_core::{HoldExt, NodeMonitor};
 
 use crate::mutex::{Plain, acquire};
@@ -65,7 +66,7 @@ impl Adapter for Keeping {
         })
     }
 
-    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
+    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn ZooKeeperLock>>, Error> {
         Ok(Some(Box::new(mutex_of(target)?)))
     }
 

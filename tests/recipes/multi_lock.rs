@@ -2,7 +2,8 @@
 
 use futures::future::BoxFuture;
 use lockkeeper::error::MultiLockError;
-use lockkeeper::{Error, Hold, Lock, LockGuard, MultiLock, Mutex, MutexGuard, ReleaseError};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{Error, Hold, MultiLock, MultiLockGuard, Mutex, MutexGuard, ReleaseError};
 use lockkeeper_core::{Kind, NodeName};
 
 use crate::mutex::{acquire, granted};
@@ -68,7 +69,7 @@ impl Adapter for Together {
         take(all(target, *self), mode)
     }
 
-    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
+    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn ZooKeeperLock>>, Error> {
         Ok(Some(Box::new(all(target, *self)?)))
     }
 
@@ -106,7 +107,7 @@ impl Adapter for OneMember {
     }
 }
 
-impl Grant for LockGuard {
+impl Grant for MultiLockGuard {
     fn holds(&self) -> Vec<&Hold> {
         self.members().map(|(_, hold)| hold).collect()
     }

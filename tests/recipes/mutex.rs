@@ -1,7 +1,8 @@
 //! [`Mutex`].
 
 use futures::future::BoxFuture;
-use lockkeeper::{Error, Hold, Lock, Mutex, MutexGuard, ReleaseError, Txn};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{Error, Hold, Mutex, MutexGuard, ReleaseError, Txn};
 use lockkeeper_core::{HoldExt, NodeMonitor};
 
 use crate::{AcquireMode, Adapter, Grant, Granted, Taking, Target};
@@ -15,7 +16,7 @@ impl Adapter for Plain {
         Box::pin(async move { granted(acquire(&Mutex::new(&target.manager, target.path)?, mode).await) })
     }
 
-    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
+    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn ZooKeeperLock>>, Error> {
         Ok(Some(Box::new(Mutex::new(&target.manager, target.path)?)))
     }
 }

@@ -1,9 +1,8 @@
 //! [`ReentrantMutex`].
 
 use futures::future::BoxFuture;
-use lockkeeper::{
-    Error, FencingToken, Hold, Lock, Owner, ReentrantMutex, ReentrantMutexGuard, ReleaseError, Txn,
-};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{Error, FencingToken, Hold, Owner, ReentrantMutex, ReentrantMutexGuard, ReleaseError, Txn};
 
 use crate::mutex::granted;
 use crate::{AcquireMode, Adapter, Grant, Taking, Target};
@@ -24,7 +23,7 @@ impl Adapter for Reentrant {
         })
     }
 
-    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
+    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn ZooKeeperLock>>, Error> {
         let owner = owner(&target);
         Ok(Some(Box::new(ReentrantMutex::new(&target.manager, target.path)?.for_owner(&owner))))
     }

@@ -2,7 +2,8 @@
 
 use futures::future::BoxFuture;
 use lockkeeper::error::UpgradeError;
-use lockkeeper::{Error, Hold, Lock, ReadGuard, ReleaseError, RwLock, Txn, WriteGuard};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{Error, Hold, ReadGuard, ReleaseError, RwLock, Txn, WriteGuard};
 
 use crate::mutex::granted;
 use crate::{AcquireMode, Adapter, AnyAdapter, Claim, Grant, Granted, Share, Taking, Target};
@@ -79,7 +80,7 @@ impl Adapter for Reading {
         Box::pin(async move { granted(read(&lock(&target)?, mode).await.map(|read| read.map(Sides::from))) })
     }
 
-    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
+    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn ZooKeeperLock>>, Error> {
         Ok(Some(Box::new(lock(&target)?.reader())))
     }
 
@@ -95,7 +96,7 @@ impl Adapter for Writing {
         )
     }
 
-    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
+    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn ZooKeeperLock>>, Error> {
         Ok(Some(Box::new(lock(&target)?.writer())))
     }
 }

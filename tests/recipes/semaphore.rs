@@ -2,7 +2,8 @@
 
 use futures::future::BoxFuture;
 use lockkeeper::locks::SharedLimit;
-use lockkeeper::{Error, Hold, Lease, Lock, Mutex, ReleaseError, Semaphore};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{Error, Hold, Lease, Mutex, ReleaseError, Semaphore};
 
 use crate::mutex::{acquire, granted};
 use crate::{AcquireMode, Adapter, AnyAdapter, Claim, Grant, Share, Taking, Target};
@@ -65,7 +66,7 @@ impl Adapter for Permits {
         take(plain(&target), permits(self.0, &mut target), mode)
     }
 
-    fn as_lock(&self, mut target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
+    fn as_lock(&self, mut target: Target) -> Result<Option<Box<dyn ZooKeeperLock>>, Error> {
         Ok(Some(Box::new(plain(&target)?.permits(permits(self.0, &mut target)))))
     }
 
@@ -79,7 +80,7 @@ impl Adapter for SharedPermits {
         take(shared(&target), permits(self.0, &mut target), mode)
     }
 
-    fn as_lock(&self, mut target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
+    fn as_lock(&self, mut target: Target) -> Result<Option<Box<dyn ZooKeeperLock>>, Error> {
         Ok(Some(Box::new(shared(&target)?.permits(permits(self.0, &mut target)))))
     }
 
@@ -104,7 +105,7 @@ impl Adapter for InSemaphoreLayout {
         })
     }
 
-    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn Lock>>, Error> {
+    fn as_lock(&self, target: Target) -> Result<Option<Box<dyn ZooKeeperLock>>, Error> {
         Ok(Some(Box::new(Mutex::in_semaphore_layout(&target.manager, target.path)?)))
     }
 }

@@ -7,8 +7,6 @@ use super::{files, read};
 
 /// Types of the libraries whose name another type has as well: the name, and why both have it.
 const TWINS: &[(&str, &str)] = &[
-    ("Lock", "the trait of all engines, and the lock of any recipe on ZooKeeper"),
-    ("LockGuard", "the guard of any engine, and that of any recipe on ZooKeeper"),
     ("View", "the typed view of the recipes, and the view of the core that it wraps"),
     ("Watch", "a state that a program follows, and the watch of a node on the wire"),
 ];

@@ -1,6 +1,6 @@
 use lockkeeper::schedule::Slot;
 use lockkeeper::znodes::Once;
-use lockkeeper::{BootInstant, Error, FencingToken, Hold, LockGuard, Lost};
+use lockkeeper::{BootInstant, Error, FencingToken, Hold, Lost, MultiLockGuard};
 
 use crate::exit::Failure;
 use crate::output::warn;
@@ -9,9 +9,9 @@ use crate::output::warn;
 #[derive(Debug)]
 pub(super) enum Grant {
     /// One or more locks.
-    Locks(LockGuard),
+    Locks(MultiLockGuard),
     /// A lock, and the path of the node that says that the program has succeeded once.
-    Once(LockGuard, String),
+    Once(MultiLockGuard, String),
     /// A slot of a schedule.
     Slot(Box<Slot>),
 }

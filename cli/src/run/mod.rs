@@ -16,7 +16,8 @@ mod options;
 mod start;
 mod wait;
 
-use lockkeeper::{ConnectionManager, Election, Lock, MultiLock, Mutex, RwLock, Semaphore};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{ConnectionManager, Election, MultiLock, Mutex, RwLock, Semaphore};
 
 use self::grant::Grant;
 use self::nest::Nest;
@@ -86,6 +87,6 @@ pub(crate) async fn elect(options: &ElectOptions, connection: &ConnectionOptions
     .await
 }
 
-async fn granted(options: &RunOptions, lock: &dyn Lock) -> Result<Granted, Failure> {
+async fn granted(options: &RunOptions, lock: &dyn ZooKeeperLock) -> Result<Granted, Failure> {
     Ok(Granted::Run(Grant::Locks(wait(options, lock).await?)))
 }

@@ -1,12 +1,13 @@
 //! The wait for a lock, and the exit code if it takes too long.
 
-use lockkeeper::{Error, Lock, LockGuard};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{Error, MultiLockGuard};
 
 use super::options::RunOptions;
 use crate::exit::{Exit, Failure};
 
 /// Waits for a lock, as long as the options say.
-pub(super) async fn wait(options: &RunOptions, lock: &dyn Lock) -> Result<LockGuard, Failure> {
+pub(super) async fn wait(options: &RunOptions, lock: &dyn ZooKeeperLock) -> Result<MultiLockGuard, Failure> {
     let acquired = if options.attempt {
         let free = lock.try_acquire().await?;
         return free.ok_or_else(|| not_in_time(options, format!("{} is not free", lock.path())));

@@ -12,7 +12,7 @@ use crate::lock::{HoldSet, Members, SingleHold};
 /// A held lock, or several held together, for threads: see the async [`Guard`](crate::Guard).
 /// [`MutexGuard`](super::MutexGuard), [`ReentrantMutexGuard`](super::ReentrantMutexGuard),
 /// [`ReadGuard`](super::ReadGuard), [`WriteGuard`](super::WriteGuard), [`Lease`](super::Lease),
-/// [`Leadership`](super::Leadership) and [`LockGuard`](super::LockGuard) are guards.
+/// [`Leadership`](super::Leadership) and [`MultiLockGuard`](super::MultiLockGuard) are guards.
 ///
 /// A drop of the guard releases in the background, on the manager's thread.
 #[derive(Debug)]
@@ -25,10 +25,10 @@ pub struct Guard<H, Bound = ()> {
     bound: PhantomData<Bound>,
 }
 
-/// A held [`Lock`](super::Lock), or several held together, for threads.
+/// A held [`ZooKeeperLock`](super::ZooKeeperLock), or several held together, for threads.
 ///
 /// Several locks are valid only together: if one is lost, the guard is lost.
-pub type LockGuard = Guard<Members>;
+pub type MultiLockGuard = Guard<Members>;
 
 impl<H, Bound> Guard<H, Bound> {
     pub(super) fn new(inner: crate::Guard<H>, thread: &RuntimeThread) -> Self {
@@ -110,7 +110,7 @@ impl<H: SingleHold, Bound> Guard<H, Bound> {
     }
 }
 
-impl LockGuard {
+impl MultiLockGuard {
     /// The paths of the held locks, in order.
     pub fn paths(&self) -> impl Iterator<Item = &ZnodePath> {
         self.inner.paths()
@@ -137,7 +137,7 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// As [`LockGuard::release`](crate::LockGuard::release).
+    /// As [`MultiLockGuard::release`](crate::MultiLockGuard::release).
     pub fn release(self) -> Result<(), ReleaseErrors> {
         let Self { inner, thread, .. } = self;
         let unconfirmed = ReleaseErrors::of(inner.members().map(|(_, hold)| unconfirmed(hold)));

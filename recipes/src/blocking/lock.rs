@@ -4,7 +4,7 @@ use std::time::Duration;
 use lockkeeper_core::{Error, ZnodePath};
 
 use super::events::{Events, HoldEvents};
-use super::guard::LockGuard;
+use super::guard::MultiLockGuard;
 use super::runtime_thread::RuntimeThread;
 use crate::Inspection;
 
@@ -13,7 +13,7 @@ use crate::Inspection;
 ///
 /// A [`ReentrantMutex`](super::ReentrantMutex) does not implement it: its owner is the thread that acquires
 /// it, and the guards of this trait can move to other threads.
-pub trait Lock: Debug + Send + Sync {
+pub trait ZooKeeperLock: Debug + Send + Sync {
     /// The crate-private side of the lock.
     #[doc(hidden)]
     fn sealed(&self) -> SealedBlocking<'_>;
@@ -28,9 +28,9 @@ pub trait Lock: Debug + Send + Sync {
     /// # Errors
     ///
     /// As the type's own `acquire`.
-    fn acquire(&self) -> Result<LockGuard, Error> {
+    fn acquire(&self) -> Result<MultiLockGuard, Error> {
         let SealedBlocking { inner, thread } = self.sealed();
-        Ok(LockGuard::new(thread.block_checked(inner.acquire())??, thread))
+        Ok(MultiLockGuard::new(thread.block_checked(inner.acquire())??, thread))
     }
 
     /// Waits for the lock, for at most `timeout`.
@@ -38,9 +38,9 @@ pub trait Lock: Debug + Send + Sync {
     /// # Errors
     ///
     /// [`Error::Timeout`]. Otherwise as [`acquire`](Self::acquire).
-    fn acquire_timeout(&self, timeout: Duration) -> Result<LockGuard, Error> {
+    fn acquire_timeout(&self, timeout: Duration) -> Result<MultiLockGuard, Error> {
         let SealedBlocking { inner, thread } = self.sealed();
-        Ok(LockGuard::new(thread.block_checked(inner.acquire_timeout(timeout))??, thread))
+        Ok(MultiLockGuard::new(thread.block_checked(inner.acquire_timeout(timeout))??, thread))
     }
 
     /// Takes the lock if it is free now. Otherwise returns `None`.
@@ -48,13 +48,13 @@ pub trait Lock: Debug + Send + Sync {
     /// # Errors
     ///
     /// As the type's own `try_acquire`.
-    fn try_acquire(&self) -> Result<Option<LockGuard>, Error> {
+    fn try_acquire(&self) -> Result<Option<MultiLockGuard>, Error> {
         let SealedBlocking { inner, thread } = self.sealed();
-        Ok(thread.block_checked(inner.try_acquire())??.map(|guard| LockGuard::new(guard, thread)))
+        Ok(thread.block_checked(inner.try_acquire())??.map(|guard| MultiLockGuard::new(guard, thread)))
     }
 
     /// Whether this process has a valid hold of the lock through the same manager: see
-    /// [`Lock::is_held`](crate::Lock::is_held). Costs no request.
+    /// [`ZooKeeperLock::is_held`](crate::locks::ZooKeeperLock::is_held). Costs no request.
     fn is_held(&self) -> bool {
         self.sealed().inner.is_held()
     }
@@ -65,14 +65,14 @@ pub trait Lock: Debug + Send + Sync {
     /// # Errors
     ///
     /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
-    /// [`Lock::inspect`](crate::Lock::inspect).
+    /// [`ZooKeeperLock::inspect`](crate::locks::ZooKeeperLock::inspect).
     fn inspect(&self) -> Result<Vec<Inspection>, Error> {
         let SealedBlocking { inner, thread } = self.sealed();
         thread.block_checked(inner.inspect())?
     }
 
     /// The events of this process's holds of the lock from now on: see
-    /// [`Lock::events`](crate::Lock::events).
+    /// [`ZooKeeperLock::events`](crate::locks::ZooKeeperLock::events).
     fn events(&self) -> HoldEvents {
         let SealedBlocking { inner, thread } = self.sealed();
         let (first, _) = inner.as_recipe().0.queues();
@@ -80,16 +80,16 @@ pub trait Lock: Debug + Send + Sync {
     }
 }
 
-/// The seal of [`Lock`]: only this crate can make one.
+/// The seal of [`ZooKeeperLock`]: only this crate can make one.
 #[derive(Debug)]
 pub struct SealedBlocking<'a> {
-    pub(super) inner: &'a dyn crate::Lock,
+    pub(super) inner: &'a dyn crate::locks::ZooKeeperLock,
     pub(super) thread: &'a RuntimeThread,
 }
 
 macro_rules! is_lock {
     ($($kind:ty),*) => {$(
-        impl Lock for $kind {
+        impl ZooKeeperLock for $kind {
             fn sealed(&self) -> SealedBlocking<'_> {
                 SealedBlocking { inner: &self.inner, thread: &self.thread }
             }

@@ -2,9 +2,9 @@
 //!
 //! The connection, the locks and the election have methods with the names and the arguments of the async
 //! ones: [`ConnectionManager`], [`ConnectionPool`], [`Mutex`], [`ReentrantMutex`], [`RwLock`], [`Semaphore`],
-//! [`MultiLock`], the trait [`Lock`], [`Election`], and their guards with [`Guard::txn`]. Everything else has
-//! one method: [`ConnectionManager::wrap`] makes a recipe, and [`Blocking::call`] runs an async closure with
-//! it, and waits.
+//! [`MultiLock`], the trait [`ZooKeeperLock`], [`Election`], and their guards with [`Guard::txn`]. Everything
+//! else has one method: [`ConnectionManager::wrap`] makes a recipe, and [`Blocking::call`] runs an async
+//! closure with it, and waits.
 //!
 //! The promises, the fairness, the layout and the cost are those of the async recipes: threads and tasks wait
 //! in one queue. Guards are owned. They can be sent to other threads, except those of a [`ReentrantMutex`],
@@ -115,8 +115,8 @@ pub use self::election::{Election, Leadership};
 pub use self::error::{CannotBlock, NoThread};
 pub use self::events::{Events, HoldEvents, Transitions};
 pub use self::generic::Blocking;
-pub use self::guard::{Guard, LockGuard};
-pub use self::lock::Lock;
+pub use self::guard::{Guard, MultiLockGuard};
+pub use self::lock::ZooKeeperLock;
 pub use self::manager::ConnectionManager;
 pub use self::multi_lock::{MultiLock, MultiLockBuilder};
 pub use self::mutex::{Mutex, MutexGuard};

@@ -4,8 +4,8 @@ use lockkeeper_core::{Error, ZnodePath};
 
 use super::error::CannotBlock;
 use super::generic::Blocking;
-use super::guard::LockGuard;
-use super::lock::{Lock, SealedBlocking, is_lock};
+use super::guard::MultiLockGuard;
+use super::lock::{SealedBlocking, ZooKeeperLock, is_lock};
 use super::runtime_thread::RuntimeThread;
 use crate::Inspection;
 use crate::multi_lock::MultiLockError;
@@ -60,10 +60,10 @@ impl MultiLock {
     ///
     /// [`CannotBlock`] within an async task. Otherwise as
     /// [`MultiLock::acquire`](crate::MultiLock::acquire).
-    pub fn acquire(&self) -> Result<LockGuard, MultiLockError> {
+    pub fn acquire(&self) -> Result<MultiLockGuard, MultiLockError> {
         let acquired =
             self.thread.block_checked(self.inner.acquire()).map_err(|refused| self.refused(refused))?;
-        Ok(LockGuard::new(acquired?, &self.thread))
+        Ok(MultiLockGuard::new(acquired?, &self.thread))
     }
 
     /// Waits for all members, for at most `timeout` altogether.
@@ -71,9 +71,9 @@ impl MultiLock {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire). The reason [`Error::Timeout`] names the predecessor.
-    pub fn acquire_timeout(&self, timeout: Duration) -> Result<LockGuard, MultiLockError> {
+    pub fn acquire_timeout(&self, timeout: Duration) -> Result<MultiLockGuard, MultiLockError> {
         let acquired = self.thread.block_checked(self.inner.acquire_timeout(timeout));
-        Ok(LockGuard::new(acquired.map_err(|refused| self.refused(refused))??, &self.thread))
+        Ok(MultiLockGuard::new(acquired.map_err(|refused| self.refused(refused))??, &self.thread))
     }
 
     /// Takes all members if all are free now. Otherwise returns `None`.
@@ -82,10 +82,10 @@ impl MultiLock {
     ///
     /// As [`acquire`](Self::acquire). The reason is [`Error::Timeout`] if there was no connection or no
     /// answer within the manager's operation timeout.
-    pub fn try_acquire(&self) -> Result<Option<LockGuard>, MultiLockError> {
+    pub fn try_acquire(&self) -> Result<Option<MultiLockGuard>, MultiLockError> {
         let taken =
             self.thread.block_checked(self.inner.try_acquire()).map_err(|refused| self.refused(refused))?;
-        Ok(taken?.map(|guard| LockGuard::new(guard, &self.thread)))
+        Ok(taken?.map(|guard| MultiLockGuard::new(guard, &self.thread)))
     }
 
     /// Returns the holders and the waiters of each member, in order: one snapshot each.
@@ -99,20 +99,20 @@ impl MultiLock {
     }
 
     fn refused(&self, refused: CannotBlock) -> MultiLockError {
-        MultiLockError::at(crate::Lock::path(&self.inner), refused.into())
+        MultiLockError::at(crate::locks::ZooKeeperLock::path(&self.inner), refused.into())
     }
 }
 
 impl MultiLockBuilder {
     /// Adds a member. The order does not matter.
-    pub fn lock(self, lock: &dyn Lock) -> Self {
+    pub fn lock(self, lock: &dyn ZooKeeperLock) -> Self {
         let SealedBlocking { inner, thread } = lock.sealed();
         let first = self.thread.unwrap_or_else(|| thread.clone());
         Self { inner: self.inner.lock(inner), thread: Some(first) }
     }
 
     /// Adds several members.
-    pub fn locks<'a>(self, locks: impl IntoIterator<Item = &'a dyn Lock>) -> Self {
+    pub fn locks<'a>(self, locks: impl IntoIterator<Item = &'a dyn ZooKeeperLock>) -> Self {
         locks.into_iter().fold(self, Self::lock)
     }
 

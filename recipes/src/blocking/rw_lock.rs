@@ -34,7 +34,7 @@ use crate::{Inspection, Owner};
 /// ```
 pub type RwLock = Blocking<crate::RwLock>;
 
-/// One side of an [`RwLock`], as a [`Lock`](super::Lock).
+/// One side of an [`RwLock`], as a [`ZooKeeperLock`](super::ZooKeeperLock).
 pub type RwLockSide = Blocking<crate::rw_lock::RwLockSide>;
 
 /// An [`RwLock`] held for reading.
@@ -87,13 +87,13 @@ impl RwLock {
         self.inner.write_hold_count(owner)
     }
 
-    /// The reading side, as a [`Lock`](super::Lock).
+    /// The reading side, as a [`ZooKeeperLock`](super::ZooKeeperLock).
     #[must_use]
     pub fn reader(&self) -> RwLockSide {
         self.beside(self.inner.reader())
     }
 
-    /// The writing side, as a [`Lock`](super::Lock).
+    /// The writing side, as a [`ZooKeeperLock`](super::ZooKeeperLock).
     #[must_use]
     pub fn writer(&self) -> RwLockSide {
         self.beside(self.inner.writer())

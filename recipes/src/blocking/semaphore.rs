@@ -30,7 +30,7 @@ use crate::semaphore::SharedLimit;
 /// ```
 pub type Semaphore = Blocking<crate::Semaphore>;
 
-/// A number of permits of a [`Semaphore`], as a [`Lock`](super::Lock).
+/// A number of permits of a [`Semaphore`], as a [`ZooKeeperLock`](super::ZooKeeperLock).
 pub type Permits = Blocking<crate::semaphore::Permits>;
 
 /// One or more held permits of a [`Semaphore`]. All of them are held or lost together.
@@ -76,7 +76,8 @@ impl Semaphore {
         self.inner.path()
     }
 
-    /// Returns `permits` permits as a [`Lock`](super::Lock), to take them together with other locks.
+    /// Returns `permits` permits as a [`ZooKeeperLock`](super::ZooKeeperLock), to take them together with
+    /// other locks.
     #[must_use]
     pub fn permits(&self, permits: u32) -> Permits {
         self.beside(self.inner.permits(permits))

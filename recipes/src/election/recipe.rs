@@ -5,10 +5,10 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 
 use super::handle::Election;
 use crate::inspection::Inspection;
-use crate::lock::any_engine::single_lock;
-use crate::lock::{LockGuard, Recipe};
+use crate::lock::any_engine::any_lock;
+use crate::lock::{MultiLockGuard, Recipe};
 
-single_lock!(
+any_lock!(
     /// An acquire is a campaign. An election is no member of a [`MultiLock`](crate::MultiLock).
     Election
 );
@@ -26,15 +26,15 @@ impl Recipe for Election {
         self.queue.manager()
     }
 
-    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
+    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<MultiLockGuard, Error>> {
         Box::pin(async move {
             let leadership = self.campaign_until(deadline).await?;
-            Ok(LockGuard::of_one(self.path(), leadership))
+            Ok(MultiLockGuard::of_one(self.path(), leadership))
         })
     }
 
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let member = |leadership| LockGuard::of_one(self.path(), leadership);
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<MultiLockGuard>, Error>> {
+        let member = |leadership| MultiLockGuard::of_one(self.path(), leadership);
         Box::pin(async move { Ok(self.try_campaign().await?.map(member)) })
     }
 

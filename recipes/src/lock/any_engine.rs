@@ -1,44 +1,36 @@
-//! Implements `lockkeeper_lock::Lock` for the recipes.
+//! Implements [`lockkeeper_lock::Lock`] for the recipes.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{BootInstant, Deadline, Error, FencingToken, Hold};
-use lockkeeper_lock::{HeldLock, LockError};
+use lockkeeper_core::{BootInstant, Deadline, Error, FencingToken};
+use lockkeeper_lock::{HeldLock, LockError, LockGuard};
 
 use super::guard::HoldAccess;
-use super::lock_guard::LockGuard;
+use super::multi_lock_guard::MultiLockGuard;
 use super::recipe::Recipe;
 
-/// The guard of one lock. Several locks are no lock of any engine: they have several tokens.
-#[derive(Debug)]
-struct Sole(LockGuard);
-
-impl Sole {
-    fn hold(&self) -> &Hold {
-        self.0.holds.first()
-    }
-}
-
-impl HeldLock for Sole {
+/// The guard of a lock of this crate, as that of any engine. Of several locks, the token is that of the first
+/// path, which also names the lock: every taker of the same locks holds that one.
+impl HeldLock for MultiLockGuard {
     fn check(&self) -> Result<(), LockError> {
-        Ok(self.0.check().map_err(Error::from)?)
+        Ok(self.check().map_err(Error::from)?)
     }
 
     fn valid_until(&self) -> BootInstant {
-        self.0.valid_until()
+        self.valid_until()
     }
 
     fn fencing_token(&self) -> FencingToken {
-        self.hold().fencing_token()
+        self.holds.first().fencing_token()
     }
 
     fn lost(&self) -> BoxFuture<'_, LockError> {
-        Box::pin(async { Error::from(self.0.lost().await).into() })
+        Box::pin(async { Error::from(self.lost().await).into() })
     }
 
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), LockError>> {
-        Box::pin(async { Ok(self.0.release().await.map_err(Error::from)?) })
+        Box::pin(async { Ok((*self).release().await.map_err(Error::from)?) })
     }
 }
 
@@ -46,30 +38,21 @@ impl HeldLock for Sole {
 pub(crate) fn acquire(
     recipe: Arc<dyn Recipe>,
     deadline: Deadline,
-) -> BoxFuture<'static, Result<lockkeeper_lock::LockGuard, LockError>> {
-    Box::pin(async move { Ok(lockkeeper_lock::LockGuard::new(Sole(recipe.acquire(deadline).await?))) })
+) -> BoxFuture<'static, Result<LockGuard, LockError>> {
+    Box::pin(async move { Ok(LockGuard::new(recipe.acquire(deadline).await?)) })
 }
 
 /// Tries a recipe as a lock of any engine.
 pub(crate) fn try_acquire(
     recipe: Arc<dyn Recipe>,
-) -> BoxFuture<'static, Result<Option<lockkeeper_lock::LockGuard>, LockError>> {
-    Box::pin(async move {
-        let taken = recipe.try_acquire().await?;
-        Ok(taken.map(|guard| lockkeeper_lock::LockGuard::new(Sole(guard))))
-    })
+) -> BoxFuture<'static, Result<Option<LockGuard>, LockError>> {
+    Box::pin(async move { Ok(recipe.try_acquire().await?.map(LockGuard::new)) })
 }
 
-/// Makes a recipe a [`Lock`](super::Lock), and a lock of any engine.
-macro_rules! single_lock {
+/// Makes a recipe a lock of any engine, and a [`ZooKeeperLock`](super::ZooKeeperLock).
+macro_rules! any_lock {
     ($(#[$doc:meta])* $kind:ty) => {
         $(#[$doc])*
-        impl $crate::lock::Lock for $kind {
-            fn as_recipe(&self) -> $crate::lock::Sealed<'_> {
-                $crate::lock::Sealed(self)
-            }
-        }
-
         impl lockkeeper_lock::Lock for $kind {
             fn name(&self) -> &str {
                 $crate::lock::Recipe::path(self).as_str()
@@ -94,7 +77,13 @@ macro_rules! single_lock {
                 $crate::lock::any_engine::try_acquire($crate::lock::Recipe::shared(self))
             }
         }
+
+        impl $crate::lock::ZooKeeperLock for $kind {
+            fn as_recipe(&self) -> $crate::lock::Sealed<'_> {
+                $crate::lock::Sealed(self)
+            }
+        }
     };
 }
 
-pub(crate) use single_lock;
+pub(crate) use any_lock;

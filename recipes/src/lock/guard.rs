@@ -7,7 +7,7 @@ use lockkeeper_core::{BootInstant, Error, FencingToken, Hold, Lost, ReleaseError
 /// A held lock, or several held together. [`MutexGuard`](crate::MutexGuard),
 /// [`ReentrantMutexGuard`](crate::ReentrantMutexGuard), [`ReadGuard`](crate::ReadGuard),
 /// [`WriteGuard`](crate::WriteGuard), [`Lease`](crate::Lease), [`Leadership`](crate::Leadership),
-/// [`Slot`](crate::schedule::Slot) and [`LockGuard`](crate::LockGuard) are guards.
+/// [`Slot`](crate::schedule::Slot) and [`MultiLockGuard`](crate::MultiLockGuard) are guards.
 ///
 /// Several locks are valid only together: if one is lost, the guard is lost. A drop of the guard releases in
 /// the background, which ends with the manager's runtime and with the process: await
@@ -216,7 +216,7 @@ impl<H: SingleHold> Guard<H> {
     }
 }
 
-/// A guard of any kind, as a member of a [`LockGuard`](crate::LockGuard).
+/// A guard of any kind, as a member of a [`MultiLockGuard`](crate::MultiLockGuard).
 pub(crate) struct MemberGuard {
     pub(crate) path: ZnodePath,
     guard: Box<dyn AnyGuard>,

@@ -5,11 +5,11 @@ use futures::future::BoxFuture;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, ZnodePath};
 
 use super::guard::MemberGuard;
-use super::lock_guard::LockGuard;
+use super::multi_lock_guard::MultiLockGuard;
 use crate::inspection::Inspection;
 use crate::owner::{Owner, OwnerId};
 
-/// The seal of [`Lock`](super::Lock): only this crate can make one.
+/// The seal of [`ZooKeeperLock`](super::ZooKeeperLock): only this crate can make one.
 #[derive(Debug)]
 pub struct Sealed<'a>(pub(crate) &'a dyn Recipe);
 
@@ -26,9 +26,9 @@ pub(crate) trait Recipe: Debug + Send + Sync {
         Ok(())
     }
     /// Waits for the lock.
-    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>>;
+    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<MultiLockGuard, Error>>;
     /// Takes the lock if it is free.
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>>;
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<MultiLockGuard>, Error>>;
     /// The queues of its holds: the first one, and the others.
     fn queues(&self) -> (LockQueue, Vec<LockQueue>);
     /// The holders and the waiters: one inspection for each of several locks.

@@ -7,12 +7,12 @@ use tracing::{debug, instrument, warn};
 use super::MultiLockError;
 use super::handle::MultiLock;
 use super::modes::Mode;
-use crate::lock::{BatchEntry, LockGuard, MemberGuard, Recipe, release};
+use crate::lock::{BatchEntry, MemberGuard, MultiLockGuard, Recipe, release};
 use crate::owner::{Owner, OwnerRegistry, WouldDeadlock};
 
 /// The result of a try to enter all queues at once.
 enum AtOnce {
-    Taken(LockGuard),
+    Taken(MultiLockGuard),
     /// A contender is ahead in one of the queues.
     Occupied,
     /// The same owner holds one of the locks, or acquires it in another task: they cannot be entered as a
@@ -22,7 +22,7 @@ enum AtOnce {
 
 impl MultiLock {
     #[instrument(level = "debug", name = "acquire_all", skip_all, fields(first = %self.whole_path()))]
-    pub(super) async fn take(&self, deadline: Deadline) -> Result<LockGuard, MultiLockError> {
+    pub(super) async fn take(&self, deadline: Deadline) -> Result<MultiLockGuard, MultiLockError> {
         if deadline.has_passed() {
             // No time to wait for a grant. Answers still have the operation timeout.
             return self.try_take().await?.ok_or_else(|| self.occupied(deadline));
@@ -41,7 +41,7 @@ impl MultiLock {
     }
 
     #[instrument(level = "debug", name = "try_acquire_all", skip_all, fields(first = %self.whole_path()))]
-    pub(super) async fn try_take(&self) -> Result<Option<LockGuard>, MultiLockError> {
+    pub(super) async fn try_take(&self) -> Result<Option<MultiLockGuard>, MultiLockError> {
         self.check()?;
         let limit = Deadline::after(self.0.first.manager().operation_timeout());
         match self.at_once(limit).await {
@@ -61,7 +61,7 @@ impl MultiLock {
                 Err(cause) => return Err(stop(guards, &**member, cause).await),
             }
         }
-        Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid))
+        Ok(MultiLockGuard::of_all(guards).filter(MultiLockGuard::is_valid))
     }
 
     /// Of the first member, for errors and logs.
@@ -79,7 +79,7 @@ impl MultiLock {
     }
 
     /// Acquires the members one after another. `None` if one was lost before the last was acquired.
-    async fn take_in_order(&self, deadline: Deadline) -> Result<Option<LockGuard>, MultiLockError> {
+    async fn take_in_order(&self, deadline: Deadline) -> Result<Option<MultiLockGuard>, MultiLockError> {
         if !self.0.others.is_empty() {
             let limit = deadline.or_after(self.0.first.manager().operation_timeout());
             match self.at_once(limit).await {
@@ -106,11 +106,11 @@ impl MultiLock {
                 }
             }
         }
-        Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid))
+        Ok(MultiLockGuard::of_all(guards).filter(MultiLockGuard::is_valid))
     }
 
     /// Queues for all members by one transaction, and waits in all queues. `None` if the positions were lost.
-    async fn take_in_place(&self, deadline: Deadline) -> Result<Option<LockGuard>, MultiLockError> {
+    async fn take_in_place(&self, deadline: Deadline) -> Result<Option<MultiLockGuard>, MultiLockError> {
         let first = self.0.first.path();
         let at = |cause| MultiLockError::at(first, cause);
         let mut entries = Vec::new();
@@ -137,7 +137,7 @@ impl MultiLock {
             }
         }
         match failed {
-            None => Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid)),
+            None => Ok(MultiLockGuard::of_all(guards).filter(MultiLockGuard::is_valid)),
             Some(None) => {
                 undo(guards).await;
                 Ok(None)
@@ -166,7 +166,9 @@ impl MultiLock {
                 None => return Ok(AtOnce::Occupied),
             }
         }
-        Ok(LockGuard::of_all(guards).filter(LockGuard::is_valid).map_or(AtOnce::Occupied, AtOnce::Taken))
+        Ok(MultiLockGuard::of_all(guards)
+            .filter(MultiLockGuard::is_valid)
+            .map_or(AtOnce::Occupied, AtOnce::Taken))
     }
 
     /// Refuses a request that can never be granted, and an owner that holds a lock already: an owner that

@@ -5,7 +5,7 @@ use lockkeeper_core::{ConfigError, Error};
 use super::handle::{MemberLocks, MultiLock};
 use super::modes::{Mode, ModeGuard};
 use super::plan;
-use crate::lock::{Lock, Recipe};
+use crate::lock::{Recipe, ZooKeeperLock};
 
 /// The members of a [`MultiLock`], and the way to take them.
 #[derive(Debug, Default)]
@@ -25,13 +25,13 @@ impl MultiLock {
 
 impl MultiLockBuilder {
     /// Adds a member. The order does not matter.
-    pub fn lock(mut self, lock: &dyn Lock) -> Self {
+    pub fn lock(mut self, lock: &dyn ZooKeeperLock) -> Self {
         self.members.push(lock.as_recipe().0.shared());
         self
     }
 
     /// Adds several members.
-    pub fn locks<'a>(self, locks: impl IntoIterator<Item = &'a dyn Lock>) -> Self {
+    pub fn locks<'a>(self, locks: impl IntoIterator<Item = &'a dyn ZooKeeperLock>) -> Self {
         locks.into_iter().fold(self, Self::lock)
     }
 

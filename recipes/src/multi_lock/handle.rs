@@ -8,7 +8,8 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 use super::error::MultiLockError;
 use super::modes::{Mode, ModeGuard};
 use crate::inspection::Inspection;
-use crate::lock::{Lock, LockGuard, Recipe, Sealed};
+use crate::lock::any_engine::any_lock;
+use crate::lock::{MultiLockGuard, Recipe};
 
 /// Several locks, taken together or not at all: any mix of mutexes, reentrant mutexes, sides of read/write
 /// locks and permits of semaphores.
@@ -103,7 +104,7 @@ impl MultiLock {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: all positions are lost, and no node is left behind.
-    pub async fn acquire(&self) -> Result<LockGuard, MultiLockError> {
+    pub async fn acquire(&self) -> Result<MultiLockGuard, MultiLockError> {
         self.take(Deadline::never()).await
     }
 
@@ -116,7 +117,7 @@ impl MultiLock {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<LockGuard, MultiLockError> {
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<MultiLockGuard, MultiLockError> {
         self.take(Deadline::after(timeout)).await
     }
 
@@ -130,7 +131,7 @@ impl MultiLock {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_acquire(&self) -> Result<Option<LockGuard>, MultiLockError> {
+    pub async fn try_acquire(&self) -> Result<Option<MultiLockGuard>, MultiLockError> {
         self.try_take().await
     }
 
@@ -167,11 +168,11 @@ impl Debug for MultiLock {
     }
 }
 
-impl Lock for MultiLock {
-    fn as_recipe(&self) -> Sealed<'_> {
-        Sealed(self)
-    }
-}
+any_lock!(
+    /// The name is the first path, and the token of the guard is that of its lock. The other tokens:
+    /// [`LockGuard::engine`](crate::LockGuard::engine).
+    MultiLock
+);
 
 impl Recipe for MultiLock {
     fn path(&self) -> &ZnodePath {
@@ -186,11 +187,11 @@ impl Recipe for MultiLock {
         self.0.first.manager()
     }
 
-    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
+    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<MultiLockGuard, Error>> {
         Box::pin(async move { self.take(deadline).await.map_err(MultiLockError::into_cause) })
     }
 
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<MultiLockGuard>, Error>> {
         Box::pin(async move { self.try_take().await.map_err(MultiLockError::into_cause) })
     }
 

@@ -5,12 +5,12 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Znode
 
 use super::handle::{Mutex, MutexLayout};
 use crate::inspection::Inspection;
-use crate::lock::any_engine::single_lock;
-use crate::lock::{BatchEntry, Entered, LockGuard, LockRequest, MemberGuard, Recipe};
+use crate::lock::any_engine::any_lock;
+use crate::lock::{BatchEntry, Entered, LockRequest, MemberGuard, MultiLockGuard, Recipe};
 use crate::owner::Owner;
 use crate::semaphore::Lease;
 
-single_lock!(Mutex);
+any_lock!(Mutex);
 
 impl Recipe for Mutex {
     fn path(&self) -> &ZnodePath {
@@ -28,12 +28,12 @@ impl Recipe for Mutex {
         }
     }
 
-    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
-        Box::pin(async move { Ok(LockGuard::of_one(self.path(), self.lock(deadline).await?)) })
+    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<MultiLockGuard, Error>> {
+        Box::pin(async move { Ok(MultiLockGuard::of_one(self.path(), self.lock(deadline).await?)) })
     }
 
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let member = |guard| LockGuard::of_one(self.path(), guard);
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<MultiLockGuard>, Error>> {
+        let member = |guard| MultiLockGuard::of_one(self.path(), guard);
         Box::pin(async move { Ok(self.try_lock().await?.map(member)) })
     }
 

@@ -5,11 +5,11 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 
 use super::handle::ReentrantMutex;
 use crate::inspection::Inspection;
-use crate::lock::any_engine::single_lock;
-use crate::lock::{BatchEntry, LockGuard, LockRequest, Recipe};
+use crate::lock::any_engine::any_lock;
+use crate::lock::{BatchEntry, LockRequest, MultiLockGuard, Recipe};
 use crate::owner::{Owner, Side};
 
-single_lock!(ReentrantMutex);
+any_lock!(ReentrantMutex);
 
 impl Recipe for ReentrantMutex {
     fn path(&self) -> &ZnodePath {
@@ -24,15 +24,15 @@ impl Recipe for ReentrantMutex {
         self.holds.manager()
     }
 
-    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
+    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<MultiLockGuard, Error>> {
         Box::pin(async move {
             let guard = self.lock(&self.resolve_owner()?, deadline).await?;
-            Ok(LockGuard::of_one(self.path(), guard))
+            Ok(MultiLockGuard::of_one(self.path(), guard))
         })
     }
 
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
-        let member = |guard| LockGuard::of_one(self.path(), guard);
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<MultiLockGuard>, Error>> {
+        let member = |guard| MultiLockGuard::of_one(self.path(), guard);
         Box::pin(async move { Ok(self.try_lock(&self.resolve_owner()?).await?.map(member)) })
     }
 

@@ -6,8 +6,8 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, LockQueue, ZnodePath};
 use super::guard::WriteGuard;
 use super::lock::RwLock;
 use crate::inspection::Inspection;
-use crate::lock::any_engine::single_lock;
-use crate::lock::{BatchEntry, LockGuard, LockRequest, Recipe};
+use crate::lock::any_engine::any_lock;
+use crate::lock::{BatchEntry, LockRequest, MultiLockGuard, Recipe};
 use crate::owner::{HoldShare, Owner, Side};
 
 /// One side of an [`RwLock`], as a [`Lock`](crate::Lock): made by [`RwLock::reader`] and [`RwLock::writer`].
@@ -32,12 +32,12 @@ impl RwLock {
 }
 
 impl RwLockSide {
-    fn guard(&self, share: HoldShare) -> LockGuard {
-        LockGuard::of_one(self.lock.path(), WriteGuard::sharing(share))
+    fn guard(&self, share: HoldShare) -> MultiLockGuard {
+        MultiLockGuard::of_one(self.lock.path(), WriteGuard::sharing(share))
     }
 }
 
-single_lock!(RwLockSide);
+any_lock!(RwLockSide);
 
 impl Recipe for RwLockSide {
     fn path(&self) -> &ZnodePath {
@@ -52,14 +52,14 @@ impl Recipe for RwLockSide {
         self.lock.holds().manager()
     }
 
-    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
+    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<MultiLockGuard, Error>> {
         Box::pin(async move {
             let share = self.lock.holds().acquire(self.side, &self.lock.owner(), deadline).await?;
             Ok(self.guard(share))
         })
     }
 
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<MultiLockGuard>, Error>> {
         Box::pin(async move {
             let share = self.lock.holds().try_acquire(self.side, &self.lock.owner()).await?;
             Ok(share.map(|share| self.guard(share)))

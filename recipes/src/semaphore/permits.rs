@@ -5,8 +5,8 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, Hold, LockQueue, Znode
 
 use super::handle::Semaphore;
 use crate::inspection::Inspection;
-use crate::lock::any_engine::single_lock;
-use crate::lock::{BatchEntry, Entered, LockGuard, LockRequest, MemberGuard, Recipe};
+use crate::lock::any_engine::any_lock;
+use crate::lock::{BatchEntry, Entered, LockRequest, MemberGuard, MultiLockGuard, Recipe};
 use crate::owner::Owner;
 
 /// A number of permits of a [`Semaphore`] as one [`Lock`](crate::Lock), such as a member of a
@@ -52,7 +52,7 @@ impl Permits {
     }
 }
 
-single_lock!(Permits);
+any_lock!(Permits);
 
 impl Recipe for Permits {
     fn path(&self) -> &ZnodePath {
@@ -71,17 +71,17 @@ impl Recipe for Permits {
         self.semaphore.check(self.count)
     }
 
-    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<LockGuard, Error>> {
+    fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<MultiLockGuard, Error>> {
         Box::pin(async move {
             let lease = self.semaphore.acquire_by(self.count, deadline).await?;
-            Ok(LockGuard::of_one(self.semaphore.path(), lease))
+            Ok(MultiLockGuard::of_one(self.semaphore.path(), lease))
         })
     }
 
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<MultiLockGuard>, Error>> {
         Box::pin(async move {
             let lease = self.semaphore.try_acquire_many(self.count).await?;
-            Ok(lease.map(|lease| LockGuard::of_one(self.semaphore.path(), lease)))
+            Ok(lease.map(|lease| MultiLockGuard::of_one(self.semaphore.path(), lease)))
         })
     }
 

@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use lockkeeper::config::HandOffPolicy;
-use lockkeeper::{ConnectionManager, Error, Lock, MultiLock, Mutex, MutexGuard, RwLock, Semaphore};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{ConnectionManager, Error, MultiLock, Mutex, MutexGuard, RwLock, Semaphore};
 use lockkeeper_testserver::machine::Machine;
 use tokio::task::JoinHandle;
 
@@ -98,12 +99,12 @@ pub(super) fn is_closed<T>(result: &Result<T, Error>) -> bool {
 }
 
 /// Acquires the lock, and releases it at once.
-pub(super) fn acquire(lock: &dyn Lock) -> BoxFuture<'_, Result<(), Error>> {
+pub(super) fn acquire(lock: &dyn ZooKeeperLock) -> BoxFuture<'_, Result<(), Error>> {
     Box::pin(async move { lock.acquire().await.map(drop) })
 }
 
 /// The locks that exclude themselves, by name.
-pub(super) fn exclusive(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
+pub(super) fn exclusive(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn ZooKeeperLock>)> {
     let mutex = |path| Mutex::new(manager, path).unwrap();
     let keep = HandOffPolicy::default().idle_time(Duration::from_secs(5));
     // A path is a member either of ordered locks only, or of atomic locks only.

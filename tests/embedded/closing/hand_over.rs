@@ -2,7 +2,8 @@
 
 use futures::FutureExt;
 use futures::future::join_all;
-use lockkeeper::{Lock, LockGuard, Mutex, Owner, ReentrantMutex, RwLock};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{MultiLockGuard, Mutex, Owner, ReentrantMutex, RwLock};
 
 use super::fixture::{ClosingFixture, acquire, exclusive, is_closed};
 use crate::limit::within;
@@ -19,7 +20,7 @@ fn nodes(lock: &str) -> usize {
     }
 }
 
-async fn release(guard: LockGuard, by_drop: bool) {
+async fn release(guard: MultiLockGuard, by_drop: bool) {
     match by_drop {
         true => drop(guard),
         false => guard.release().await.unwrap(),

@@ -2,7 +2,8 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use lockkeeper::{ConnectionManager, Error, Lock, Mutex, RateLimiter, RwLock};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{ConnectionManager, Error, Mutex, RateLimiter, RwLock};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::fixture::{ClosingFixture, acquire, exclusive, is_closed};
@@ -40,7 +41,7 @@ fn admits(
     }
 }
 
-fn locks(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn Lock>)> {
+fn locks(manager: &ConnectionManager) -> Vec<(&'static str, Box<dyn ZooKeeperLock>)> {
     let mut locks = exclusive(manager);
     locks.push(("reader", Box::new(RwLock::new(manager, LOCK).unwrap().reader())));
     locks

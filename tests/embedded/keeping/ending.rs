@@ -5,8 +5,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use lockkeeper::config::HandOffPolicy;
 use lockkeeper::error::{ConfigError, LossReason};
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::manager::HoldEvent;
-use lockkeeper::{Error, Lock, Mutex, ReleaseError, Revoker};
+use lockkeeper::{Error, Mutex, ReleaseError, Revoker};
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::fixture::{HandOffFixture, Waiter, keep};
@@ -133,7 +134,7 @@ async fn a_lock_whose_node_is_deleted_by_hand_is_not_handed_off() {
     let held = one.guard().await;
     fixture.wait_watched().await;
     let waiter = Waiter::of(&fixture.mutex);
-    let mut events = Lock::events(&fixture.mutex);
+    let mut events = ZooKeeperLock::events(&fixture.mutex);
     assert!(fixture.server_fixture.server.delete_node(&node));
     assert_eq!(within("the loss", held.lost()).await.unwrap().reason, LossReason::NodeDeleted);
     assert!(matches!(events.next().await, Some(HoldEvent::Lost { .. })));

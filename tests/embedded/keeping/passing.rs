@@ -7,8 +7,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use lockkeeper::config::HandOffPolicy;
 use lockkeeper::error::WouldDeadlock;
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::manager::{HoldEvent, State};
-use lockkeeper::{Lock, Mutex, Owner};
+use lockkeeper::{Mutex, Owner};
 use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{Fault, Op, When};
 
@@ -199,7 +200,7 @@ async fn an_owner_that_holds_the_lock_does_not_wait_for_itself() {
 #[tokio::test]
 async fn each_guard_has_its_events_and_none_before_the_previous_guard_ended() {
     let fixture = HandOffFixture::set(HandOffPolicy::default()).await;
-    let mut events = Lock::events(&fixture.mutex);
+    let mut events = ZooKeeperLock::events(&fixture.mutex);
     let held = fixture.mutex.acquire().await.unwrap();
     let waiter = Waiter::of(&fixture.mutex);
     held.release().await.unwrap();
@@ -211,7 +212,7 @@ async fn each_guard_has_its_events_and_none_before_the_previous_guard_ended() {
         assert!(matches!(events.next().await, Some(HoldEvent::Released { .. })));
     }
     assert!(tokens[0] < tokens[1] && events.next().now_or_never().is_none());
-    assert!(!Lock::is_held(&fixture.mutex) && fixture.actor.health().held == 0);
+    assert!(!ZooKeeperLock::is_held(&fixture.mutex) && fixture.actor.health().held == 0);
 }
 
 #[test]

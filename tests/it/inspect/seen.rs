@@ -6,8 +6,9 @@ use lockkeeper::config::{Acl, Permissions};
 use lockkeeper::error::Refusal;
 use lockkeeper::inspect::{AgeClock, Role};
 use lockkeeper::locks::SharedLimit;
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::{
-    Error, Inspection, Lock, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore,
+    Error, Inspection, MultiLock, Mutex, Owner, RateLimiter, ReentrantMutex, RwLock, Semaphore,
 };
 use lockkeeper_tests::{CreateMode, Ensemble};
 
@@ -197,7 +198,7 @@ async fn members_of_a_multi_lock_are_shown_one_by_one_also_through_the_trait() {
         (Mutex::new(&manager, "/inspect/m/a").unwrap(), Semaphore::new(&manager, "/inspect/m/b", 2).unwrap());
     let both = MultiLock::builder().lock(&b.permits(1)).lock(&a).build().unwrap();
     let guard = both.acquire().await.unwrap();
-    let lock: &dyn Lock = &both;
+    let lock: &dyn ZooKeeperLock = &both;
     let seen = lock.inspect().await.unwrap();
     let paths: Vec<&str> = seen.iter().map(|of| of.path().as_str()).collect();
     assert_eq!(paths, ["/inspect/m/a", "/inspect/m/b"]);

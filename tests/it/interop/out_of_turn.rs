@@ -5,7 +5,8 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use lockkeeper::{ConnectionManager, Error, Lock, LockGuard, Mutex, Semaphore};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{ConnectionManager, Error, MultiLockGuard, Mutex, Semaphore};
 use lockkeeper_tests::{
     CuratorPeer, CuratorThread, Ensemble, Fate, HarnessError, Hold, Match, Message, OpCode, Proxies,
     RawClient, Record, Timing, eventually, left_out,
@@ -29,7 +30,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn lock(self, manager: &ConnectionManager, path: &str) -> Result<Box<dyn Lock>, Failure> {
+    fn lock(self, manager: &ConnectionManager, path: &str) -> Result<Box<dyn ZooKeeperLock>, Failure> {
         Ok(match self {
             Self::Semaphore => Box::new(Semaphore::new(manager, path, 1)?.permits(1)),
             Self::Mutex => Box::new(Mutex::in_semaphore_layout(manager, path)?),
@@ -74,7 +75,7 @@ enum First {
 /// The holder of the permit.
 enum Holder {
     Curator,
-    Ours(LockGuard),
+    Ours(MultiLockGuard),
 }
 
 /// Both clients while the creates of their leases are held on the way.
@@ -82,7 +83,7 @@ struct CreatesInFlight {
     path: String,
     thread: CuratorThread,
     curator: JoinHandle<Outcome>,
-    ours: JoinHandle<Result<LockGuard, Error>>,
+    ours: JoinHandle<Result<MultiLockGuard, Error>>,
     /// Curator's create, in its next session.
     again: Hold,
     exchange: Hold,

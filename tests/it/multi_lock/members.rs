@@ -1,8 +1,9 @@
 //! The members of one guard.
 
 use lockkeeper::error::{LossReason, TxnError};
+use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::manager::HoldEvent;
-use lockkeeper::{Lock, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore};
+use lockkeeper::{MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore};
 
 use super::{all_of, mutexes, start};
 use crate::support::{children, no_node_is_left};

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use lockkeeper::error::Phase;
-use lockkeeper::{Error, Lock, Mutex};
+use lockkeeper::locks::ZooKeeperLock;
+use lockkeeper::{Error, Mutex};
 use lockkeeper_tests::Timing;
 
 use super::{all_atomic, all_of, mutex, mutexes, start};
@@ -103,12 +104,12 @@ async fn overlapping(atomic: bool) {
     for (number, set) in sets.iter().cycle().take(28).enumerate() {
         let manager = if number % 2 == 0 { &one } else { &other };
         let locks: Vec<Mutex> = set.iter().map(|at| mutex(manager, names[*at])).collect();
-        let mut ways: Vec<Box<dyn Lock>> = match (set.len(), atomic) {
+        let mut ways: Vec<Box<dyn ZooKeeperLock>> = match (set.len(), atomic) {
             (1, _) => vec![Box::new(locks[0].clone())],
             (_, true) => vec![Box::new(all_atomic(&locks))],
             // One by one, in the order of the paths.
             (_, false) if number % 3 == 0 => {
-                locks.into_iter().map(|lock| Box::new(lock) as Box<dyn Lock>).collect()
+                locks.into_iter().map(|lock| Box::new(lock) as Box<dyn ZooKeeperLock>).collect()
             }
             (_, false) => vec![Box::new(all_of(&locks))],
         };

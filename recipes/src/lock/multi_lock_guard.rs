@@ -4,10 +4,10 @@ use lockkeeper_core::{Error, FencingToken, Hold, ReleaseError, ZnodePath};
 
 use super::guard::{Guard, HoldAccess, MemberGuard, SingleHold};
 
-/// A held [`Lock`](super::Lock), or several held together.
+/// A held [`ZooKeeperLock`](super::ZooKeeperLock), or several held together.
 ///
 /// A drop of the guard releases all of them in the background.
-pub type LockGuard = Guard<Members>;
+pub type MultiLockGuard = Guard<Members>;
 
 /// The holds of one or more locks.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl HoldAccess for Members {
     }
 }
 
-impl LockGuard {
+impl MultiLockGuard {
     pub(crate) fn of_one<H: SingleHold + Send + Sync + 'static>(path: &ZnodePath, guard: Guard<H>) -> Self {
         Self::of(Members { first: MemberGuard::new(path, guard), others: Vec::new() })
     }

@@ -4,19 +4,20 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use lockkeeper_core::{Deadline, Error, HoldEvents, LockQueue, ZnodePath};
 
-use super::lock_guard::LockGuard;
+use super::multi_lock_guard::MultiLockGuard;
 use super::recipe::Sealed;
 use crate::inspection::Inspection;
 
-/// Any lock: a mutex, a reentrant mutex for an owner, the reading or the writing side of a read/write lock,
-/// permits of a semaphore, the leadership of an election, or several locks at once.
+/// Any lock of this crate, with what only locks on ZooKeeper have: inspections, events, guards with
+/// [transactions](crate::Guard::txn), and a place in a [`MultiLock`](crate::MultiLock). It is a mutex, a
+/// reentrant mutex for an owner, the reading or the writing side of a read/write lock, permits of a
+/// semaphore, the leadership of an election, or several locks at once.
 ///
-/// The trait is object-safe: `Box<dyn Lock>`. The types themselves have more methods, and their methods of
-/// the same names return guards with more methods. The trait is sealed: other crates cannot implement it.
+/// Code that needs none of this takes a [`&dyn Lock`](crate::Lock), and so a lock of any engine.
 ///
-/// For code that takes a lock of any engine, on ZooKeeper or on Redis, there is [`lockkeeper_lock::Lock`],
-/// which all types but [`MultiLock`](crate::MultiLock) implement as well. It has neither transactions nor
-/// inspections.
+/// The trait is object-safe: `Box<dyn ZooKeeperLock>`. The types themselves have more methods, and their
+/// methods of the same names return guards with more methods. The trait is sealed: other crates cannot
+/// implement it.
 ///
 /// # Examples
 ///
@@ -25,10 +26,11 @@ use crate::inspection::Inspection;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = lockkeeper_testserver::TestServer::start().await?;
 /// # let servers = server.connect_string();
-/// use lockkeeper::{ConnectionManager, Lock, Mutex};
+/// use lockkeeper::locks::ZooKeeperLock;
+/// use lockkeeper::{ConnectionManager, Mutex};
 /// use lockkeeper::manager::HoldEvent;
 ///
-/// async fn once(lock: &dyn Lock) -> Result<(), Box<dyn std::error::Error>> {
+/// async fn once(lock: &dyn ZooKeeperLock) -> Result<(), Box<dyn std::error::Error>> {
 ///     let guard = lock.acquire().await?;
 ///     guard.run(async { println!("{} is held", lock.path()) }).await?;
 ///     guard.release().await?;
@@ -36,7 +38,7 @@ use crate::inspection::Inspection;
 /// }
 ///
 /// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
-/// let lock: Box<dyn Lock> = Box::new(Mutex::new(&manager, "/locks/report")?);
+/// let lock: Box<dyn ZooKeeperLock> = Box::new(Mutex::new(&manager, "/locks/report")?);
 /// let mut events = lock.events();
 /// once(&*lock).await?;
 /// assert!(matches!(events.next().await, Some(HoldEvent::Acquired { .. })));
@@ -44,7 +46,7 @@ use crate::inspection::Inspection;
 /// # Ok(())
 /// # }
 /// ```
-pub trait Lock: Debug + Send + Sync {
+pub trait ZooKeeperLock: Debug + Send + Sync {
     /// The crate-private side of the lock.
     #[doc(hidden)]
     fn as_recipe(&self) -> Sealed<'_>;
@@ -63,7 +65,7 @@ pub trait Lock: Debug + Send + Sync {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
-    fn acquire(&self) -> BoxFuture<'_, Result<LockGuard, Error>> {
+    fn acquire(&self) -> BoxFuture<'_, Result<MultiLockGuard, Error>> {
         self.as_recipe().0.acquire(Deadline::never())
     }
 
@@ -76,7 +78,7 @@ pub trait Lock: Debug + Send + Sync {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<LockGuard, Error>> {
+    fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<MultiLockGuard, Error>> {
         self.as_recipe().0.acquire(Deadline::after(timeout))
     }
 
@@ -98,7 +100,8 @@ pub trait Lock: Debug + Send + Sync {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = lockkeeper_testserver::TestServer::start().await?;
     /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
-    /// use lockkeeper::{Lock, Mutex};
+    /// use lockkeeper::Mutex;
+    /// use lockkeeper::locks::ZooKeeperLock;
     ///
     /// let acquiring = tokio::spawn(Mutex::new(&manager, "/locks/report")?.acquire_owned());
     /// let guard = acquiring.await??;
@@ -106,7 +109,7 @@ pub trait Lock: Debug + Send + Sync {
     /// # Ok(())
     /// # }
     /// ```
-    fn acquire_owned(&self) -> BoxFuture<'static, Result<LockGuard, Error>> {
+    fn acquire_owned(&self) -> BoxFuture<'static, Result<MultiLockGuard, Error>> {
         let recipe = self.as_recipe().0.shared();
         Box::pin(async move { recipe.acquire(Deadline::never()).await })
     }
@@ -120,14 +123,14 @@ pub trait Lock: Debug + Send + Sync {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<LockGuard>, Error>> {
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<MultiLockGuard>, Error>> {
         self.as_recipe().0.try_acquire()
     }
 
     /// Whether this process has a valid hold of the lock through the same manager, by any task or owner. For
     /// several locks, whether it holds all of them. Costs no request.
     ///
-    /// Do not base decisions on it: check the guard ([`LockGuard::check`]) before you act.
+    /// Do not base decisions on it: check the guard ([`MultiLockGuard::check`]) before you act.
     fn is_held(&self) -> bool {
         let (first, others) = self.as_recipe().0.queues();
         first.is_held() && others.iter().all(LockQueue::is_held)
