@@ -44,6 +44,7 @@ mod revoker;
 mod scenario;
 mod schedule;
 mod server_fixture;
+mod shared_starts;
 mod strike;
 mod unowned;
 mod view;

@@ -9,7 +9,7 @@ use super::queue::limiter_queue;
 /// at the path later.
 pub(super) async fn delete_if_over(manager: &ConnectionManager, key: &LimiterKey) -> Result<bool, Error> {
     let limit = Deadline::after(manager.operation_timeout());
-    let queue = limiter_queue(manager, key.path(), manager.node_data())?;
+    let queue = limiter_queue(manager, key.path(), None, manager.node_data())?;
     let Some(mut hold) = queue.try_acquire(limit).await? else { return Ok(false) };
     // It protects no work.
     hold.defer_loss_report();

@@ -31,7 +31,7 @@ pub(super) struct Recorded {
 impl Recorded {
     /// The first time at which nothing counts, by the numbers of the last writer, or else of this limiter.
     pub(super) fn over_at(&self, key: &LimiterKey) -> i64 {
-        let window = self.limits.unwrap_or_else(|| key.limits()).window;
+        let window = self.limits.map_or_else(|| key.window_millis(), |limits| limits.window);
         self.window.over_at(window).unwrap_or(i64::MIN)
     }
 }

@@ -10,12 +10,13 @@ use super::admission::{Admission, TryAdmit};
 use super::ahead::RecordedStarts;
 use super::error::RateLimiterError;
 use super::line::{AdmitAnswer, AskedStarts, CallEntry};
-use super::numbers::LimiterKey;
+use super::numbers::{LimiterKey, StartsLimit};
 use super::queue::limiter_queue;
 use super::table::line_of;
 use super::worker::LimiterWorker;
 use crate::limits;
 use crate::owner;
+use crate::semaphore::SharedLimit;
 
 /// A rate limiter over all processes: at most a given number of starts in any window of time.
 ///
@@ -112,16 +113,77 @@ impl RateLimiter {
         starts: u32,
         window: Duration,
     ) -> Result<Self, Error> {
-        let path = limits::own_path(path, "give it a path of its own, such as /limits/a")?;
-        let refused = |name, value: String, advice| Err(ConfigError::Setting { name, value, advice }.into());
         if starts == 0 {
-            return refused("starts", "0".to_owned(), "allow one or more");
+            return Err(setting("starts", "0", "allow one or more"));
         }
+        Self::at(manager, path, StartsLimit::Fixed(starts), window)
+    }
+
+    /// Makes the limiter at `path`, below the manager's chroot: in any `window` at most as many starts as
+    /// `limit` says, which can change at run time. Sends nothing.
+    ///
+    /// A start is recorded by a transaction that checks that the node of the limit has not changed. So a
+    /// lower limit holds from its write on: earlier starts count, and there is no room until enough of them
+    /// are over. A higher limit wakes the call that waits for room. A turn costs one request more, and a wait
+    /// for room two.
+    ///
+    /// If the node of the limit does not exist, a call fails with
+    /// [`SemaphoreError::NoLimit`](crate::error::SemaphoreError::NoLimit). Change it by
+    /// [`SharedLimit::set`], and do not delete it: a node that is made again may have the version of the
+    /// earlier one, and counts from the next read on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the path is malformed, or is the root, if `window` is zero, or if the limit is of
+    /// another manager.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+    /// use std::time::Duration;
+    /// use lockkeeper::RateLimiter;
+    /// use lockkeeper::locks::SharedLimit;
+    ///
+    /// let limit = SharedLimit::new(&manager, "/limits/partner-api-starts")?;
+    /// limit.set(1).await?;
+    /// let minute = Duration::from_secs(60);
+    /// let calls = RateLimiter::new_shared(&manager, "/limits/partner-api", &limit, minute)?;
+    /// drop(calls.admit().await?);
+    /// assert!(calls.try_admit().await?.retry_after().is_some());
+    /// limit.set(2).await?;
+    /// drop(calls.admit().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new_shared(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        limit: &SharedLimit,
+        window: Duration,
+    ) -> Result<Self, Error> {
+        if !limit.manager().is_same_as(manager) {
+            let advice = "make the shared limit with the manager of the rate limiter";
+            return Err(setting("limit", "of another connection manager", advice));
+        }
+        Self::at(manager, path, StartsLimit::Shared(limit.path().clone()), window)
+    }
+
+    fn at(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        starts: StartsLimit,
+        window: Duration,
+    ) -> Result<Self, Error> {
+        let path = limits::own_path(path, "give it a path of its own, such as /limits/a")?;
         if window.as_millis() == 0 {
-            return refused("window", format!("{window:?}"), "have at least a millisecond");
+            return Err(setting("window", &format!("{window:?}"), "have at least a millisecond"));
         }
         // A path that is too long with the chroot.
-        limiter_queue(manager, &path, manager.node_data())?;
+        limiter_queue(manager, &path, None, manager.node_data())?;
         let (key, data) = (LimiterKey::new(path, starts, window), manager.node_data().into());
         Ok(Self { manager: manager.clone(), key, ahead: 0, data })
     }
@@ -247,7 +309,7 @@ impl RateLimiter {
         self.check(starts)?;
         let line = line_of(&self.manager, &self.key);
         let data = owner::signed(&self.data).into();
-        let ahead = self.ahead.min(self.key.starts());
+        let ahead = self.key.fixed_starts().map_or(self.ahead, |limit| limit.min(self.ahead));
         let asked = AskedStarts { starts, waits, deadline, data };
         if self.manager.is_closing() {
             return Err(Error::Closed);
@@ -275,21 +337,25 @@ impl RateLimiter {
 
     fn check(&self, asked: u32) -> Result<(), Error> {
         if asked == 0 {
-            let advice = "ask for one or more";
-            return Err(ConfigError::Setting { name: "starts", value: "0".to_owned(), advice }.into());
+            return Err(setting("starts", "0", "ask for one or more"));
         }
-        let limit = self.key.starts();
-        if asked > limit {
-            let path = self.whole_path();
-            return Err(RateLimiterError::TooManyStarts { path, asked, limit }.into());
+        match self.key.fixed_starts() {
+            Some(limit) if asked > limit => {
+                let path = self.whole_path();
+                Err(RateLimiterError::TooManyStarts { path, asked, limit }.into())
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// For errors and logs.
     pub(super) fn whole_path(&self) -> WholePath {
         self.manager.whole_path(self.key.path())
     }
+}
+
+fn setting(name: &'static str, value: &str, advice: &'static str) -> Error {
+    ConfigError::Setting { name, value: value.to_owned(), advice }.into()
 }
 
 impl Debug for RateLimiter {

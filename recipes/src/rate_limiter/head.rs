@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lockkeeper_core::{
-    BootInstant, ConnectionManager, Deadline, Error, Hold, HoldExt, ManagerExt, Operation, Phase, ReadResult,
-    Refusal, TxnError, TxnResult,
+    BootInstant, Changes, ConnectionManager, Deadline, Error, Hold, HoldExt, ManagerExt, Operation, Phase,
+    ReadResult, Refusal, TxnError, TxnResult,
 };
 
 use tokio::time::Instant;
@@ -13,8 +13,10 @@ use super::ahead::RecordedStarts;
 use super::decide::{LimiterStep, Now, TurnLimits, Window, WindowRecord, next};
 use super::encoding::{self, StartsClaim};
 use super::error::{RateLimiterError, waiting_for_starts};
-use super::line::AdmitAnswer;
+use super::line::{AdmitAnswer, SeenCall};
+use super::numbers::StartsLimit;
 use super::worker::{CallBatch, LimiterWorker};
+use crate::semaphore::SharedLimit;
 
 /// So many batches a process takes in one turn.
 const BATCHES_MAX: u32 = 32;
@@ -36,6 +38,31 @@ struct Head {
     shown: Option<(i64, BootInstant)>,
     /// The contenders in the queue, with this one.
     contenders: u32,
+    /// The starts in a window.
+    starts: u32,
+    /// The version of the node with the limit, if it can change.
+    limit_version: Option<i32>,
+    /// Report another limit, if it is watched.
+    changes: Option<Changes>,
+}
+
+/// What a process has done in its turn.
+struct TurnProgress {
+    batches_left: u32,
+    /// The starts that it has taken.
+    taken: u32,
+    /// When it took the first ones, and the last call that waited then.
+    first_batch: Option<(BootInstant, u64)>,
+}
+
+/// The end of a wait for room.
+enum Waited {
+    /// Decide again.
+    Done,
+    /// The limit can change, and is not watched or has changed: read again, with a watch.
+    Watch,
+    /// The turn is over: the hold was lost, or no call is left.
+    Over,
 }
 
 /// What became of a write.
@@ -60,40 +87,38 @@ impl LimiterWorker {
     ) -> Result<(), Error> {
         // The turn is taken again after its loss.
         hold.defer_loss_report();
-        let (mut batches_left, mut taken) = (BATCHES_MAX, 0_u32);
-        // When this turn took its first starts, and the last call that waited then.
-        let mut first_batch: Option<(BootInstant, u64)> = None;
+        let mut turn = TurnProgress { batches_left: BATCHES_MAX, taken: 0, first_batch: None };
+        let mut watches = false;
         loop {
-            let Some(mut head) = self.read(manager, &mut hold).await? else { return Ok(()) };
+            let Some(mut head) = self.read(manager, &mut hold, watches).await? else { return Ok(()) };
+            watches = false;
             loop {
-                let mut calls = self.line.seen();
-                if let Some((_, last)) = first_batch.filter(|_| head.contenders > 1) {
-                    // Later calls wait behind the others.
-                    calls.retain(|call| call.number <= last);
+                if head.limit_version.is_some() {
+                    self.refuse_too_many(manager, head.starts);
                 }
+                let calls = self.calls(&turn, &head);
                 let last = calls.last().map_or(0, |call| call.number);
-                if calls.is_empty() || batches_left == 0 {
+                if calls.is_empty() || turn.batches_left == 0 {
                     return Ok(());
                 }
-                let left = self.key.patience(self.round_trip, head.contenders);
-                let gone = first_batch.map_or(Duration::ZERO, |(since, _)| manager.now().since(since));
-                let patience = i64::try_from(left.saturating_sub(gone).as_millis()).unwrap_or(i64::MAX);
-                let turn = TurnLimits { contenders: head.contenders, taken, patience };
                 let asked: Vec<u32> = calls.iter().map(|call| call.asked).collect();
-                let now = head.now(manager);
-                let (calls, mut starts) = match next(&head.window, self.key.limits(), now, &asked, turn) {
-                    LimiterStep::Admit { requests, starts } => {
-                        (calls.iter().take(requests).map(|call| call.number).collect(), starts)
-                    }
-                    LimiterStep::LearnTime => (Vec::new(), 0),
-                    LimiterStep::Wait(millis) => {
-                        if self.wait_for_room(manager, &hold, &head, now, millis).await {
-                            continue;
+                let (now, limits) = (head.now(manager), self.key.limits(head.starts));
+                let (calls, mut starts) =
+                    match next(&head.window, limits, now, &asked, self.turn_limits(manager, &turn, &head)) {
+                        LimiterStep::Admit { requests, starts } => {
+                            (calls.iter().take(requests).map(|call| call.number).collect(), starts)
                         }
-                        return Ok(());
-                    }
-                    LimiterStep::HandOver => return Ok(()),
-                };
+                        LimiterStep::LearnTime => (Vec::new(), 0),
+                        LimiterStep::Wait(millis) => {
+                            match self.wait_for_room(manager, &hold, &mut head, now, millis).await {
+                                Waited::Done => continue,
+                                Waited::Watch => watches = true,
+                                Waited::Over => return Ok(()),
+                            }
+                            break;
+                        }
+                        LimiterStep::HandOver => return Ok(()),
+                    };
                 let mut written = self.write(manager, &hold, &mut head, calls, starts).await?;
                 if matches!(written, Write::TooEarly) {
                     // The same window without these starts.
@@ -102,8 +127,9 @@ impl LimiterWorker {
                 }
                 match written {
                     Write::Done if starts > 0 => {
-                        (batches_left, taken) = (batches_left - 1, taken.saturating_add(starts));
-                        first_batch.get_or_insert_with(|| (manager.now(), last));
+                        turn.batches_left -= 1;
+                        turn.taken = turn.taken.saturating_add(starts);
+                        turn.first_batch.get_or_insert_with(|| (manager.now(), last));
                     }
                     Write::Done | Write::TooEarly => {}
                     Write::ReadAgain => break,
@@ -117,15 +143,42 @@ impl LimiterWorker {
         }
     }
 
-    /// Reads the window. `None` if the turn is over.
-    async fn read(&mut self, manager: &ConnectionManager, hold: &mut Hold) -> Result<Option<Head>, Error> {
+    /// The calls that this turn may admit.
+    fn calls(&self, turn: &TurnProgress, head: &Head) -> Vec<SeenCall> {
+        let mut calls = self.line.seen();
+        if let Some((_, last)) = turn.first_batch.filter(|_| head.contenders > 1) {
+            // Later calls wait behind the others.
+            calls.retain(|call| call.number <= last);
+        }
+        calls
+    }
+
+    fn turn_limits(&self, manager: &ConnectionManager, turn: &TurnProgress, head: &Head) -> TurnLimits {
+        let left = self.key.patience(self.round_trip, head.contenders);
+        let gone = turn.first_batch.map_or(Duration::ZERO, |(since, _)| manager.now().since(since));
+        let patience = i64::try_from(left.saturating_sub(gone).as_millis()).unwrap_or(i64::MAX);
+        TurnLimits { contenders: head.contenders, taken: turn.taken, patience }
+    }
+
+    /// Reads the window and the limit. `None` if the turn is over.
+    async fn read(
+        &mut self,
+        manager: &ConnectionManager,
+        hold: &mut Hold,
+        watches: bool,
+    ) -> Result<Option<Head>, Error> {
         let path = self.key.path();
-        let read = match self.within(manager, Phase::Answer, hold.read(Deadline::never())).await {
-            Some(read) => read?.into_iter().next(),
-            None => return Ok(None),
+        let reading = async {
+            Ok::<_, Error>(match watches {
+                true => hold.watch(Deadline::never()).await.map(|(read, changes)| (read, Some(changes)))?,
+                false => (hold.read(Deadline::never()).await?, None),
+            })
         };
+        let Some(read) = self.within(manager, Phase::Answer, reading).await else { return Ok(None) };
+        let (read, changes) = read?;
+        let mut read = read.into_iter();
         // The node of this contender is in the directory, so the directory exists, or the hold is lost.
-        let Some(ReadResult::Data { data, stat }) = read else { return Ok(None) };
+        let Some(ReadResult::Data { data, stat }) = read.next() else { return Ok(None) };
         let whole = || manager.whole_path(path);
         let Some(recorded) = encoding::decode(&data, &stat) else {
             // A limiter of an earlier version has a directory here.
@@ -137,6 +190,7 @@ impl LimiterWorker {
             }
             .into());
         };
+        let (starts, limit_version) = self.limit(manager, read.next())?;
         let latest = recorded.window.records().last().map_or(i64::MIN, |record| record.at);
         let proven = stat.mtime.max(latest);
         let mut in_doubt = self.in_doubt.iter();
@@ -152,7 +206,34 @@ impl LimiterWorker {
             proven,
             shown: None,
             contenders: stat.children.try_into().unwrap_or(1),
+            starts,
+            limit_version,
+            changes,
         }))
+    }
+
+    /// The starts in a window, and the version of the node that says so, if it can change.
+    fn limit(
+        &self,
+        manager: &ConnectionManager,
+        read: Option<ReadResult>,
+    ) -> Result<(u32, Option<i32>), Error> {
+        let shared = match self.key.starts() {
+            StartsLimit::Fixed(starts) => return Ok((*starts, None)),
+            StartsLimit::Shared(path) => SharedLimit::new(manager, path)?,
+        };
+        let Some(ReadResult::Data { data, stat }) = read else { return Err(shared.missing()) };
+        let starts = shared.decode(&data)?;
+        self.line.set_limit(starts);
+        Ok((starts, Some(stat.version)))
+    }
+
+    /// Ends the calls that ask for more starts than a window has: the limit may have changed since they came.
+    fn refuse_too_many(&self, manager: &ConnectionManager, limit: u32) {
+        self.line.end(|call| {
+            let (path, asked) = (manager.whole_path(self.key.path()), call.asked);
+            (asked > limit).then(|| Err(RateLimiterError::TooManyStarts { path, asked, limit }.into()))
+        });
     }
 
     /// Records starts for these calls, and learns the servers' time.
@@ -164,7 +245,7 @@ impl LimiterWorker {
         calls: Vec<u64>,
         starts: u32,
     ) -> Result<Write, Error> {
-        let limits = self.key.limits();
+        let limits = self.key.limits(head.starts);
         let (path, window) = (self.key.path().clone(), limits.window);
         self.batches += 1;
         let mark = format!("{}-{}", hold.path().rsplit('/').next().unwrap_or_default(), self.batches);
@@ -176,8 +257,13 @@ impl LimiterWorker {
         let room_at = head.window.room_at(limits, starts);
         let sent = manager.now();
         let admitted = RecordedStarts { sent, grace };
-        let commit = hold.txn().set(path, data, head.version).commit();
-        let Some(committed) = self.within(manager, Phase::Answer, commit).await else {
+        let txn = hold.txn().set(path, data, head.version);
+        // Starts are recorded only under the limit that they were decided by.
+        let txn = match (self.key.shared_path(), head.limit_version) {
+            (Some(limit), Some(version)) if starts > 0 => txn.check(limit, version),
+            _ => txn,
+        };
+        let Some(committed) = self.within(manager, Phase::Answer, txn.commit()).await else {
             return Ok(Write::Over);
         };
         let stat = match committed {
@@ -217,7 +303,7 @@ impl LimiterWorker {
     fn after_failed_write(&mut self, error: TxnError, batch: CallBatch) -> Result<Write, Error> {
         match error {
             TxnError::Lost(_) => Ok(Write::Over),
-            // Another client wrote to the node, or it was deleted by hand.
+            // Another client wrote to the node, or it was deleted by hand. Or the limit was changed.
             TxnError::Refused { refusal: Refusal::BadVersion | Refusal::NoNode, .. } => Ok(Write::ReadAgain),
             TxnError::Refused { refusal, .. } if refusal.is_transient() => Ok(Write::Busy),
             TxnError::Refused { path, refusal, .. } => {
@@ -233,36 +319,46 @@ impl LimiterWorker {
         }
     }
 
-    /// Waits for so many milliseconds, or until the calls are other ones. Returns false if the turn is over.
+    /// Waits for so many milliseconds, or until the calls are other ones, or the limit is another one.
     async fn wait_for_room(
         &mut self,
         manager: &ConnectionManager,
         hold: &Hold,
-        head: &Head,
+        head: &mut Head,
         now: Now,
         millis: i64,
-    ) -> bool {
+    ) -> Waited {
         let estimated = now.estimated.unwrap_or(now.proven);
-        self.turn_down(manager, &head.window, estimated);
-        let Some(first) = self.line.seen().first().copied() else { return false };
-        let limits = self.key.limits();
+        self.turn_down(manager, &head.window, head.starts, estimated);
+        let Some(first) = self.line.seen().first().copied() else { return Waited::Over };
+        if head.limit_version.is_some() && head.changes.is_none() {
+            return Waited::Watch;
+        }
+        let limit_changed = async {
+            match &mut head.changes {
+                Some(changes) => changes.any().await,
+                None => std::future::pending().await,
+            }
+        };
+        let limits = self.key.limits(head.starts);
         let free = limits.starts.saturating_sub(head.window.used(limits.window, estimated));
         let pause = Duration::from_millis(millis.max(1).unsigned_abs());
         tokio::select! {
             biased;
-            _ = hold.lost() => return false,
+            _ = hold.lost() => return Waited::Over,
+            () = limit_changed => return Waited::Watch,
             () = self.line.deadline().passed() => {
                 self.expire(manager, &waiting_for_starts(free, first.asked));
             }
             () = self.line.changed.notified() => {}
             () = tokio::time::sleep(pause) => {}
         }
-        true
+        Waited::Done
     }
 
     /// Ends the calls for which there is certainly no room in time.
-    pub(super) fn turn_down(&self, manager: &ConnectionManager, window: &Window, now: i64) {
-        let limits = self.key.limits();
+    pub(super) fn turn_down(&self, manager: &ConnectionManager, window: &Window, starts: u32, now: i64) {
+        let limits = self.key.limits(starts);
         let mut ahead = 0_u64;
         self.line.end(|call| {
             let retry_after = |millis: i64| Duration::from_millis(millis.max(1).unsigned_abs());

@@ -4,8 +4,10 @@ use lockkeeper_core::{ConnectionManager, Error, ManagerExt, ZnodePath};
 
 use super::decide::Limits;
 use super::handle::RateLimiter;
+use super::numbers::StartsLimit;
 use super::{encoding, limiter_queue};
 use crate::inspection::{InspectedRecipe, Inspection, WindowInfo, waiting};
+use crate::semaphore::SharedLimit;
 
 const RECIPE: InspectedRecipe =
     InspectedRecipe { name: "rate limiter", counted: Some("starts in the window") };
@@ -20,13 +22,18 @@ impl RateLimiter {
     /// # Errors
     ///
     /// As [`LockQueue::inspect`](lockkeeper_core::LockQueue::inspect): [`Error::Timeout`], [`Error::Refused`]
-    /// (no right to list), [`Error::NoAnswer`] (the link broke: call again) and [`Error::Closed`].
+    /// (no right to list), [`Error::NoAnswer`] (the link broke: call again) and [`Error::Closed`]. For a
+    /// shared limit as [`SharedLimit::get`].
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<Inspection, Error> {
-        let window = read_window(&self.manager, self.key.path(), Some(self.key.limits())).await?;
+        let starts = match self.key.starts() {
+            StartsLimit::Fixed(starts) => *starts,
+            StartsLimit::Shared(path) => SharedLimit::new(&self.manager, path)?.get().await?,
+        };
+        let window = read_window(&self.manager, self.key.path(), Some(self.key.limits(starts))).await?;
         inspect_queue(&self.manager, self.key.path(), window).await
     }
 
@@ -48,7 +55,7 @@ async fn inspect_queue(
     path: &ZnodePath,
     window: Option<WindowInfo>,
 ) -> Result<Inspection, Error> {
-    let contenders = waiting(limiter_queue(manager, path, &[])?.inspect().await?).collect();
+    let contenders = waiting(limiter_queue(manager, path, None, &[])?.inspect().await?).collect();
     let limit = window.map(|window| window.limit);
     Ok(Inspection { window, ..Inspection::of(RECIPE, manager, path, limit, contenders) })
 }

@@ -30,6 +30,8 @@ struct LineState {
     ahead: StartsAhead,
     /// The call that takes starts ahead, while it waits.
     takes_ahead: Option<u64>,
+    /// The limit that was read last, of a limiter whose limit can change.
+    limit: Option<u32>,
 }
 
 /// A call that waits.
@@ -158,6 +160,16 @@ impl Line {
             came |= is_new && !(call.seen.waits && call.seen.deadline.left().is_none());
         }
         came
+    }
+
+    /// The limit is this now.
+    pub(super) fn set_limit(&self, limit: u32) {
+        self.state.lock().limit = Some(limit);
+    }
+
+    /// The limit that was read last, of a limiter whose limit can change.
+    pub(super) fn limit(&self) -> Option<u32> {
+        self.state.lock().limit
     }
 
     /// The data of the first call.

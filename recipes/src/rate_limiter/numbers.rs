@@ -13,17 +13,26 @@ const GRACE_UNMEASURED: Duration = Duration::from_millis(50);
 /// A turn may last so long.
 const PATIENCE_MIN: Duration = Duration::from_millis(20);
 
+/// How many starts a window has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum StartsLimit {
+    /// Every user of the limiter gives this number.
+    Fixed(u32),
+    /// The node at this path has the number, which can change.
+    Shared(ZnodePath),
+}
+
 /// The path and the numbers of a limiter: limiters of one manager in which they are equal share a contender.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LimiterKey {
     path: ZnodePath,
-    starts: u32,
+    starts: StartsLimit,
     window: Duration,
     grace: Option<Duration>,
 }
 
 impl LimiterKey {
-    pub(super) fn new(path: ZnodePath, starts: u32, window: Duration) -> Self {
+    pub(super) fn new(path: ZnodePath, starts: StartsLimit, window: Duration) -> Self {
         Self { path, starts, window, grace: None }
     }
 
@@ -35,18 +44,39 @@ impl LimiterKey {
         &self.path
     }
 
-    pub(super) fn starts(&self) -> u32 {
-        self.starts
+    pub(super) fn starts(&self) -> &StartsLimit {
+        &self.starts
+    }
+
+    /// The number that every user gives.
+    pub(super) fn fixed_starts(&self) -> Option<u32> {
+        match self.starts {
+            StartsLimit::Fixed(starts) => Some(starts),
+            StartsLimit::Shared(_) => None,
+        }
+    }
+
+    /// The path of the node with the number.
+    pub(super) fn shared_path(&self) -> Option<&ZnodePath> {
+        match &self.starts {
+            StartsLimit::Fixed(_) => None,
+            StartsLimit::Shared(path) => Some(path),
+        }
     }
 
     pub(super) fn window(&self) -> Duration {
         self.window
     }
 
-    pub(super) fn limits(&self) -> Limits {
-        // Rounded up, so that no start comes a part of a millisecond too early.
+    /// The window in milliseconds. Rounded up, so that no start comes a part of a millisecond too early.
+    pub(super) fn window_millis(&self) -> i64 {
         let window = i64::try_from(self.window.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX / 4);
-        Limits { starts: self.starts, window: window.min(i64::MAX / 4) }
+        window.min(i64::MAX / 4)
+    }
+
+    /// The numbers of the limiter, with so many starts in a window.
+    pub(super) fn limits(&self, starts: u32) -> Limits {
+        Limits { starts, window: self.window_millis() }
     }
 
     /// The time for which an admission is fresh, if the last request took so long.
@@ -69,10 +99,10 @@ impl LimiterKey {
         self.grace
     }
 
-    /// The time in which the limiter admits this many starts, in the long run.
-    pub(super) fn time_of(&self, starts: u32) -> Duration {
+    /// The time in which the limiter admits this many starts, in the long run, with `limit` in a window.
+    pub(super) fn time_of(&self, starts: u32, limit: u32) -> Duration {
         let window = self.window.saturating_add(self.grace(None));
-        window.saturating_mul(starts.max(1)) / self.starts.max(1)
+        window.saturating_mul(starts.max(1)) / limit.max(1)
     }
 }
 
@@ -82,7 +112,8 @@ mod tests {
 
     #[test]
     fn an_admission_is_fresh_for_some_round_trips_and_for_a_part_of_the_window() {
-        let key = |window| LimiterKey::new("/a".parse().unwrap(), 1, Duration::from_millis(window));
+        let starts = || StartsLimit::Fixed(1);
+        let key = |window| LimiterKey::new("/a".parse().unwrap(), starts(), Duration::from_millis(window));
         let grace =
             |window, millis: Option<u64>| key(window).grace(millis.map(Duration::from_millis)).as_millis();
         assert_eq!(grace(1_000, None), 100);

@@ -107,7 +107,7 @@ impl LimiterWorker {
 
     /// Waits for the hold of the queue. `None` if no call is left.
     async fn wait_for_turn(&mut self, manager: &ConnectionManager) -> Result<Option<Hold>, Error> {
-        let queue = limiter_queue(manager, self.key.path(), &self.line.data())?;
+        let queue = limiter_queue(manager, self.key.path(), self.key.shared_path(), &self.line.data())?;
         let Some(ticket) = self.within(manager, Phase::Connecting, queue.enqueue(Deadline::never())).await
         else {
             return Ok(None);
@@ -169,9 +169,12 @@ impl LimiterWorker {
             Some(Err(error)) => return Err(error),
             Some(Ok(None)) | None => return Ok(()),
         };
-        if let Some(recorded) = encoding::decode(&data, &stat) {
+        let Some(recorded) = encoding::decode(&data, &stat) else { return Ok(()) };
+        // A limit that can change is probably the one that was written last.
+        let starts = self.key.fixed_starts().or_else(|| recorded.limits.map(|limits| limits.starts));
+        if let Some(starts) = starts {
             let estimated = stat.mtime.max(manager.estimated_server_time().unwrap_or(i64::MIN));
-            self.turn_down(manager, &recorded.window, estimated);
+            self.turn_down(manager, &recorded.window, starts, estimated);
         }
         Ok(())
     }
@@ -206,7 +209,8 @@ impl LimiterWorker {
             }
             Some(match phase {
                 Phase::Queued { ahead, .. } if !call.waits => {
-                    Ok(AdmitAnswer::Later { retry_after: self.key.time_of(*ahead) })
+                    let limit = self.key.fixed_starts().or_else(|| self.line.limit()).unwrap_or(1);
+                    Ok(AdmitAnswer::Later { retry_after: self.key.time_of(*ahead, limit) })
                 }
                 phase => {
                     let (phase, path, waited) = (phase.clone(), path.clone(), call.deadline.waited());

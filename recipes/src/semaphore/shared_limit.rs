@@ -5,8 +5,8 @@ use lockkeeper_core::{
 use super::encoding;
 use super::error::SemaphoreError;
 
-/// The limit of a [`Semaphore`](super::Semaphore), kept in a node that all its users read. It can change at
-/// run time.
+/// The limit of a [`Semaphore`](super::Semaphore) or of a [`RateLimiter`](crate::RateLimiter), kept in a node
+/// that all its users read. It can change at run time.
 ///
 /// The node is Curator's `SharedCount`: a persistent node with a big-endian integer of four bytes.
 ///
@@ -45,7 +45,7 @@ impl SharedLimit {
         Ok(Self { manager: manager.clone(), path, whole })
     }
 
-    pub(super) fn manager(&self) -> &ConnectionManager {
+    pub(crate) fn manager(&self) -> &ConnectionManager {
         &self.manager
     }
 
@@ -68,7 +68,8 @@ impl SharedLimit {
 
     /// Sets the limit, and creates the node if it does not exist. A higher limit wakes the waiter at the
     /// head. A lower one revokes nothing. A limit of zero closes the semaphore: every acquire returns
-    /// [`SemaphoreError::TooManyPermits`].
+    /// [`SemaphoreError::TooManyPermits`]. It closes a rate limiter as well:
+    /// [`RateLimiterError::TooManyStarts`](crate::error::RateLimiterError::TooManyStarts).
     ///
     /// This call takes no longer than the manager's
     /// [operation timeout](ConnectionManager::operation_timeout), by default the session timeout.
@@ -106,16 +107,16 @@ impl SharedLimit {
     }
 
     /// Below the manager's chroot.
-    pub(super) fn path(&self) -> &ZnodePath {
+    pub(crate) fn path(&self) -> &ZnodePath {
         &self.path
     }
 
-    pub(super) fn decode(&self, data: &[u8]) -> Result<u32, Error> {
+    pub(crate) fn decode(&self, data: &[u8]) -> Result<u32, Error> {
         encoding::decode(data)
             .ok_or_else(|| self.unreadable(format!("{} bytes that are no number", data.len())))
     }
 
-    pub(super) fn missing(&self) -> Error {
+    pub(crate) fn missing(&self) -> Error {
         self.unreadable("there is no such node".to_owned())
     }
 
