@@ -1,7 +1,7 @@
 //! What a survey did not see: a verdict that rests on it says so on its own line.
 
-use lockkeeper::Inspection;
 use lockkeeper::inspect::Survey;
+use lockkeeper::{Inspection, ZnodePath};
 
 use crate::output::printable;
 
@@ -13,11 +13,20 @@ pub(crate) const NODES: usize = 10_000;
 
 /// Why the survey, with this limit of nodes, does not show all. `None` if it does.
 pub(crate) fn partial(survey: &Survey, nodes: usize) -> Option<String> {
+    partial_of(survey.is_partial(), survey.unread().iter(), nodes)
+}
+
+/// The same of a look that was cut at this limit, and that may not read these directories.
+pub(crate) fn partial_of<'a>(
+    is_cut: bool,
+    unread: impl Iterator<Item = &'a ZnodePath>,
+    nodes: usize,
+) -> Option<String> {
     let mut why = Vec::new();
-    if survey.is_partial() {
+    if is_cut {
         why.push(format!("only {nodes} nodes were read, name a lower root or raise --nodes"));
     }
-    let unread: Vec<String> = survey.unread().iter().map(|path| printable(path.as_str())).collect();
+    let unread: Vec<String> = unread.map(|path| printable(path.as_str())).collect();
     if !unread.is_empty() {
         why.push(format!("{} may not be read, give --auth of a user who may", named(&unread)));
     }

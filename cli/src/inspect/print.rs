@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use lockkeeper::FencingToken;
-use lockkeeper::inspect::ContenderInfo;
+use lockkeeper::inspect::{ContenderInfo, Identity};
 
 /// The two greatest units of an age.
 pub(crate) fn age(age: Duration) -> String {
@@ -18,14 +18,19 @@ pub(crate) fn age(age: Duration) -> String {
 
 /// A contender in a few words: its process and its owner, or all that its node says.
 pub(crate) fn name(of: &ContenderInfo) -> String {
-    let identity = of.identity();
+    let identity = of.data().map(|_| of.identity());
+    named(identity.as_ref(), of.session())
+}
+
+/// The same by what its node says, or `None` if that may not be read, and by its session.
+pub(crate) fn named(identity: Option<&Identity>, session: i64) -> String {
+    let Some(identity) = identity else { return format!("session={session:#x} (its data may not be read)") };
     match (identity.host(), identity.pid(), identity.owner()) {
         (Some(host), Some(pid), Some(owner)) => format!("host={host} pid={pid} owner={owner}"),
         (Some(host), Some(pid), None) => format!("host={host} pid={pid}"),
-        _ => match (of.data(), identity.to_string()) {
-            (None, _) => format!("session={:#x} (its data may not be read)", of.session()),
-            (_, text) if text.is_empty() => format!("session={:#x}", of.session()),
-            (_, text) => text,
+        _ => match identity.to_string() {
+            text if text.is_empty() => format!("session={session:#x}"),
+            text => text,
         },
     }
 }

@@ -1,25 +1,28 @@
 //! `top`: a live screen of the locks below a root.
 
+mod columns;
+mod index;
+mod queue;
+mod reader;
 mod row;
 mod screen;
 mod state;
 mod terminal;
 
 use std::io::{self, IsTerminal};
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use futures::StreamExt;
-use lockkeeper::inspect::{ContenderInfo, Survey};
-use lockkeeper::{ConnectionManager, Error, Revoker, ZnodePath};
+use lockkeeper::inspect::ContenderInfo;
+use lockkeeper::{ConnectionManager, Error, Inspection, Revoker, ZnodePath};
 use rustix::process::Signal;
-use tokio::sync::{Notify, mpsc};
-use tokio::task::JoinHandle;
+use tokio::sync::{mpsc, watch};
 
+use self::reader::{Look, Reader, Wanted};
 use self::row::Sort;
-use self::state::{Act, Action, Key, State};
+use self::state::{Act, Action, Key, Move, State};
 use self::terminal::Screen;
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
@@ -28,23 +31,32 @@ use crate::partial::NODES;
 use crate::signals::Signals;
 use crate::span;
 
+/// How many directories that are not on the screen a look reads: a screen of 10,000 locks asks the servers for
+/// some 60 lists a second.
+const BACKGROUND: usize = 100;
+
 #[derive(Debug, Args)]
 pub(crate) struct TopOptions {
     /// The path below which the locks are; / for everything
     #[arg(default_value = "/")]
     root: String,
 
+    /// The first order of the locks
+    #[arg(long, value_enum, default_value_t = Sort::Waiters)]
+    sort: Sort,
+
     /// How often to look
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = span::interval)]
     interval: Duration,
+
+    /// How many of the locks and directories that are not on the screen each look reads
+    #[arg(long, value_name = "N", default_value_t = BACKGROUND)]
+    background: usize,
 
     /// The greatest number of nodes to read besides those of the contenders and empty directories
     #[arg(long, value_name = "N", default_value_t = NODES)]
     nodes: usize,
 }
-
-/// The result of one survey of the locks.
-type SurveyResult = Result<Survey, Error>;
 
 pub(crate) async fn top(connection: &ConnectionOptions, options: TopOptions) -> Result<Exit, Failure> {
     if !io::stdout().is_terminal() {
@@ -55,55 +67,41 @@ pub(crate) async fn top(connection: &ConnectionOptions, options: TopOptions) -> 
     let root = parse_path(&options.root)?;
     connection
         .with_session(async |manager| {
-            let wanted = Arc::new(Notify::new());
-            let (results, seen) = mpsc::channel(1);
-            let state = State::new(root.as_str(), options.nodes);
-            let looks =
-                survey_repeatedly(manager.clone(), root.clone(), options, Arc::clone(&wanted), results);
-            let looking = tokio::spawn(looks);
-            let ended = show(manager, state, seen, &wanted).await;
-            looking.abort();
+            let state = State::new(root.as_str(), options.sort, options.interval);
+            let (wanted, wants) = watch::channel(Wanted::default());
+            let (results, looks) = mpsc::channel(1);
+            let reader = Reader::new(manager, root.clone(), &options);
+            let reading = tokio::spawn(reader.run(wants, results));
+            let ended = show(manager, state, looks, &wanted).await;
+            reading.abort();
             ended
         })
         .await
 }
 
-/// Surveys the locks again and again: after each interval, and at once when the user wants it.
-async fn survey_repeatedly(
-    manager: ConnectionManager,
-    root: ZnodePath,
-    options: TopOptions,
-    wanted: Arc<Notify>,
-    results: mpsc::Sender<SurveyResult>,
-) {
-    loop {
-        let result = Survey::below_with(&manager, &root, options.nodes).await;
-        if results.send(result).await.is_err() {
-            return;
-        }
-        tokio::select! {
-            biased;
-            () = wanted.notified() => {}
-            () = tokio::time::sleep(options.interval) => {}
-        }
-    }
+/// What became of a key.
+enum Outcome {
+    /// The contenders of a lock, for a question.
+    Contenders(Act, ZnodePath, Result<Vec<ContenderInfo>, String>),
+    /// What was done to the holders.
+    Done(String),
 }
 
 async fn show(
     manager: &ConnectionManager,
     mut state: State,
-    mut seen: mpsc::Receiver<SurveyResult>,
-    wanted: &Notify,
+    mut looks: mpsc::Receiver<Result<Look, Error>>,
+    wanted: &watch::Sender<Wanted>,
 ) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()?;
     signals.listen_for_jobs()?;
     let mut screen = Screen::open()?;
     let mut events = EventStream::new();
-    let mut last_look: Option<tokio::time::Instant> = None;
-    let mut acting: Option<JoinHandle<String>> = None;
+    let (answers, mut outcomes) = mpsc::channel(4);
     loop {
         let mut is_whole = true;
-        screen.draw(|frame| is_whole = screen::draw(frame, &state))?;
+        screen.draw(|frame| is_whole = screen::draw(frame, &mut state))?;
+        wanted.send_replace(state.wanted());
         let action = tokio::select! {
             biased;
             signal = signals.next() => match signal {
@@ -123,50 +121,50 @@ async fn show(
                 Some(Err(error)) => return Err(error.into()),
                 None => return Ok(Exit::SUCCESS),
             },
-            said = outcome(&mut acting) => {
-                acting = None;
-                state.acted(said);
-                wanted.notify_one();
+            Some(outcome) = outcomes.recv() => {
+                match outcome {
+                    Outcome::Contenders(act, path, read) => state.ask_about(act, path, read),
+                    Outcome::Done(said) => state.acted(said),
+                }
                 Action::Nothing
             }
-            result = seen.recv() => {
-                let now = tokio::time::Instant::now();
-                match result {
-                    Some(Ok(survey)) => {
-                        let since_last = last_look.replace(now).map(|last| now.duration_since(last));
-                        state.update(&survey, since_last);
-                    }
+            look = looks.recv() => {
+                match look {
+                    Some(Ok(look)) => state.update(look),
                     Some(Err(error)) => state.trouble = Some(error.to_string()),
                     None => return Ok(Exit::SUCCESS),
                 }
                 Action::Nothing
             }
         };
+        // The servers may not answer for long, and the keys still do.
+        let (manager, answers) = (manager.clone(), answers.clone());
         match action {
             Action::Nothing => {}
             Action::Quit => return Ok(Exit::SUCCESS),
             Action::Suspend => screen.suspend()?,
-            // The servers may not answer for long, and the keys still do.
-            Action::Act(act, holders) => {
-                acting = Some(tokio::spawn(carry_out(manager.clone(), act, holders)))
-            }
+            Action::Ask(act, path) => drop(tokio::spawn(async move {
+                let read = contenders(&manager, &path).await;
+                // Nobody wants it if the screen has ended.
+                let _ = answers.send(Outcome::Contenders(act, path, read)).await;
+            })),
+            Action::Act(act, holders) => drop(tokio::spawn(async move {
+                let said = carry_out(&manager, act, holders).await;
+                let _ = answers.send(Outcome::Done(said)).await;
+            })),
         }
     }
 }
 
-/// The outcome of what a key asked for, if it asked for anything.
-///
-/// Cancel safe: the work continues.
-async fn outcome(acting: &mut Option<JoinHandle<String>>) -> String {
-    match acting {
-        Some(work) => work.await.unwrap_or_else(|error| error.to_string()),
-        None => std::future::pending().await,
-    }
+/// All contenders of a lock, as they are.
+async fn contenders(manager: &ConnectionManager, path: &ZnodePath) -> Result<Vec<ContenderInfo>, String> {
+    let read = Inspection::of_path(manager, path).await.map_err(|error| error.to_string())?;
+    Ok(read.map(|lock| lock.contenders().to_vec()).unwrap_or_default())
 }
 
 /// Does what a key asked for, and says the outcome.
-async fn carry_out(manager: ConnectionManager, act: Act, holders: Vec<ContenderInfo>) -> String {
-    let revoker = Revoker::new(&manager);
+async fn carry_out(manager: &ConnectionManager, act: Act, holders: Vec<ContenderInfo>) -> String {
+    let revoker = Revoker::new(manager);
     let (done, said) = match act {
         Act::Ask => (revoker.ask(&holders).await, "asked to release"),
         Act::Release => (revoker.force_release(&holders).await, "taken away"),
@@ -181,24 +179,22 @@ async fn carry_out(manager: ConnectionManager, act: Act, holders: Vec<ContenderI
 fn key(event: KeyEvent) -> Key {
     if event.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
         return match event.code {
-            KeyCode::Char('c') => Key::Quit,
+            KeyCode::Char('c') => Key::Interrupt,
             KeyCode::Char('z') => Key::Suspend,
             _ => Key::Other,
         };
     }
     match event.code {
-        KeyCode::Char('q') => Key::Quit,
-        KeyCode::Up | KeyCode::Char('k') => Key::Up,
-        KeyCode::Down | KeyCode::Char('j') => Key::Down,
-        KeyCode::Char('w') => Key::Sort(Sort::Waiters),
-        KeyCode::Char('a') => Key::Sort(Sort::Age),
-        KeyCode::Char('r') => Key::Sort(Sort::Rate),
-        KeyCode::Char('p') => Key::Sort(Sort::Path),
-        KeyCode::Enter => Key::Open,
+        KeyCode::Up => Key::Move(Move::Up),
+        KeyCode::Down => Key::Move(Move::Down),
+        KeyCode::PageUp => Key::Move(Move::PageUp),
+        KeyCode::PageDown => Key::Move(Move::PageDown),
+        KeyCode::Home => Key::Move(Move::First),
+        KeyCode::End => Key::Move(Move::Last),
+        KeyCode::Enter => Key::Enter,
         KeyCode::Esc => Key::Back,
-        KeyCode::Char('v') => Key::Ask,
-        KeyCode::Char('x') => Key::Release,
-        KeyCode::Char('y') => Key::Yes,
+        KeyCode::Backspace => Key::Erase,
+        KeyCode::Char(c) => Key::Char(c),
         _ => Key::Other,
     }
 }

@@ -2,11 +2,12 @@
 
 use lockkeeper::inspect::ContenderInfo;
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout};
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Cell, Paragraph, Row as TableRow, Table, TableState};
+use ratatui::widgets::{Block, HighlightSpacing, Paragraph, Row as TableRow, Table, TableState};
 
+use super::columns::{self, shortened};
 use super::row::{Row, Sort};
 use super::state::{Act, State, View};
 use crate::act::{meaning, request};
@@ -16,8 +17,14 @@ use crate::output::printable;
 const KEYS: &str =
     "up/down select  w a r p sort  enter inspect  v ask to release  x take away  esc back  q quit";
 
+/// The number of columns of the list.
+const COLUMNS: usize = 6;
+
+/// Marks the selected row.
+const MARK: &str = "> ";
+
 /// Draws everything, and returns whether a question is shown whole.
-pub(crate) fn draw(frame: &mut Frame<'_>, state: &State) -> bool {
+pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) -> bool {
     let [head, body, foot, keys] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Min(1),
@@ -25,30 +32,43 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State) -> bool {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    let bold = Style::new().add_modifier(Modifier::BOLD);
-    frame.render_widget(Line::styled(headline(state), bold), head);
     let mut is_whole = true;
     match &state.view {
-        View::List => {
-            let mut place = TableState::new().with_selected(state.selected());
-            frame.render_stateful_widget(table(state), body, &mut place);
-        }
-        View::Inspect => {
-            let text = state.selected_row().map(|row| format!("{:#}", row.lock)).unwrap_or_default();
-            let lines: Vec<Line<'_>> = text.lines().map(|line| Line::raw(printable(line))).collect();
-            frame.render_widget(Paragraph::new(lines), body);
+        View::List => list(frame, body, state),
+        View::Inspect(_) => {
+            let lines = state.page();
+            page(frame, body, state, lines.lines().map(|line| Line::raw(printable(line))).collect());
         }
         View::Confirm(act, path, chosen) => {
-            let (title, text) = question(*act, path, chosen);
+            let (title, text) = question(*act, path.as_str(), chosen);
             let block = Block::bordered().title(title);
             let inner = block.inner(body);
-            let lines = wrapped(&text, inner.width);
-            is_whole = lines.len() <= usize::from(inner.height) && inner.width > 0;
-            frame.render_widget(Paragraph::new(lines).block(block), body);
+            frame.render_widget(block, body);
+            is_whole = page(frame, inner, state, wrapped(&text, inner.width));
         }
     }
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    frame.render_widget(Line::styled(headline(state), bold), head);
     frame.render_widget(Line::raw(printable(&state.foot())), foot);
     frame.render_widget(Line::raw(KEYS), keys);
+    is_whole
+}
+
+fn list(frame: &mut Frame<'_>, area: Rect, state: &mut State) {
+    // A line for the names of the columns.
+    state.set_height(usize::from(area.height.saturating_sub(1)));
+    let (rows, selected) = state.visible();
+    let mut place = TableState::new().with_selected(selected);
+    frame.render_stateful_widget(table(rows, state.list().sort(), usize::from(area.width)), area, &mut place);
+}
+
+/// Draws the part of a page that was scrolled to, and returns whether that is all of it.
+fn page(frame: &mut Frame<'_>, area: Rect, state: &mut State, lines: Vec<Line<'_>>) -> bool {
+    let height = usize::from(area.height);
+    let first = state.scroll(lines.len(), height);
+    let is_whole = lines.len() <= height && area.width > 0;
+    let shown: Vec<Line<'_>> = lines.into_iter().skip(first).take(height).collect();
+    frame.render_widget(Paragraph::new(shown), area);
     is_whole
 }
 
@@ -79,47 +99,63 @@ fn wrapped(text: &str, width: u16) -> Vec<Line<'static>> {
 }
 
 fn headline(state: &State) -> String {
-    let waiting: usize = state.rows().iter().map(|row| row.waiting).sum();
+    let (rows, by) = (state.list().rows(), state.list().sort().word());
+    let waiting: usize = rows.iter().map(|row| row.waiting).sum();
     let partial = state.partial.as_ref().map_or_else(String::new, |why| format!(", PARTIAL: {why}"));
-    let (locks, by) = (state.rows().len(), state.sort.word());
-    printable(&format!("lockkeeper top {}: {locks} locks, {waiting} waiting, by {by}{partial}", state.root))
+    let stale =
+        state.stale().map_or_else(String::new, |old| format!(", those not shown up to {} old", age(old)));
+    let locks = rows.len();
+    printable(&format!(
+        "lockkeeper top {}: {locks} locks, {waiting} waiting, by {by}{stale}{partial}",
+        state.root
+    ))
 }
 
-fn table(state: &State) -> Table<'_> {
-    let mark = |sort: Sort, text: &str| {
-        Cell::from(if sort == state.sort { format!("{text}*") } else { text.to_owned() })
-    };
-    let head = TableRow::new([
+/// The rows in a table of this width.
+fn table(rows: &[Row], sort: Sort, width: usize) -> Table<'static> {
+    let mark = |of: Sort, text: &str| if of == sort { format!("{text}*") } else { text.to_owned() };
+    let head = [
         mark(Sort::Path, "PATH"),
-        Cell::from("RECIPE"),
+        "RECIPE".to_owned(),
         mark(Sort::Waiters, "WAITING"),
         mark(Sort::Age, "AGE"),
         mark(Sort::Rate, "NEW/S"),
-        Cell::from("HOLDER"),
-    ]);
-    let widths = [
-        Constraint::Fill(2),
-        Constraint::Length(16),
-        Constraint::Length(8),
-        Constraint::Length(7),
-        Constraint::Length(7),
-        Constraint::Fill(3),
+        "HOLDER".to_owned(),
     ];
-    Table::new(state.rows().iter().map(row), widths)
-        .header(head.style(Style::new().add_modifier(Modifier::UNDERLINED)))
+    let rows: Vec<[String; COLUMNS]> = rows.iter().map(cells).collect();
+    let needed: [usize; COLUMNS] = std::array::from_fn(|column| {
+        let cells = std::iter::once(&head).chain(&rows).filter_map(|row| row.get(column));
+        cells.map(|cell| columns::width(cell)).max().unwrap_or_default()
+    });
+    let [path, recipe, waiting, age, rate, holder] = needed;
+    let spaces = MARK.len() + (COLUMNS - 1) * columns::SPACE;
+    let left = width.saturating_sub(spaces + recipe + waiting + age + rate);
+    let (path, holder) = columns::shared(left, path, holder);
+    let widths = [path, recipe, waiting, age, rate, holder];
+    let row = |cells: &[String; COLUMNS]| {
+        let [path_cell, recipe, waiting, age, rate, holder_cell] = cells.clone();
+        let shown =
+            [shortened(&path_cell, path), recipe, waiting, age, rate, shortened(&holder_cell, holder)];
+        TableRow::new(shown)
+    };
+    let lengths = widths.map(|width| Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX)));
+    Table::new(rows.iter().map(row), lengths)
+        .column_spacing(u16::try_from(columns::SPACE).unwrap_or(1))
+        .header(row(&head).style(Style::new().add_modifier(Modifier::UNDERLINED)))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
-        .highlight_symbol("> ")
+        .highlight_symbol(MARK)
+        .highlight_spacing(HighlightSpacing::Always)
 }
 
-fn row(row: &Row) -> TableRow<'_> {
-    TableRow::new([
-        printable(row.lock.path().as_str()),
-        row.lock.recipe().to_owned(),
+fn cells(row: &Row) -> [String; COLUMNS] {
+    [
+        printable(row.path.as_str()),
+        row.recipe.to_owned(),
         row.waiting.to_string(),
-        row.age.map_or_else(|| "-".to_owned(), age),
+        row.age().map_or_else(|| "-".to_owned(), age),
         row.rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}")),
         printable(&row.holder),
-    ])
+    ]
 }
 
 #[cfg(test)]
@@ -140,12 +176,13 @@ mod tests {
 
     #[test]
     fn a_question_is_whole_only_on_a_screen_that_is_large_enough() {
-        let mut state = State::new("/", 10);
-        state.view = View::Confirm(Act::Ask, format!("/{}", "long/".repeat(40)), Vec::new());
+        let mut state = State::new("/", Sort::Waiters, std::time::Duration::ZERO);
+        let path = format!("/{}a", "long/".repeat(40)).parse().unwrap();
+        state.view = View::Confirm(Act::Ask, path, Vec::new());
         for (width, height, expected) in [(120, 24, true), (120, 8, false), (20, 24, false), (2, 24, false)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
             let mut is_whole = None;
-            terminal.draw(|frame| is_whole = Some(draw(frame, &state))).unwrap();
+            terminal.draw(|frame| is_whole = Some(draw(frame, &mut state))).unwrap();
             assert_eq!(is_whole, Some(expected), "{width}x{height}");
             let shown = terminal.backend().to_string();
             assert!(!expected || shown.contains("y to continue"), "{shown}");

@@ -69,7 +69,12 @@ impl Terminal {
 
     /// Gives the screen this number of rows.
     pub(crate) fn resize(&self, rows: u16) {
-        let size = PtySize { rows, cols: COLUMNS.get(), pixel_width: 0, pixel_height: 0 };
+        self.resize_to(rows, COLUMNS.get());
+    }
+
+    /// Gives the screen this size.
+    pub(crate) fn resize_to(&self, rows: u16, columns: u16) {
+        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         self.terminal.resize(size).unwrap();
     }
 

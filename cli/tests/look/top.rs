@@ -1,6 +1,8 @@
 use lockkeeper::Mutex;
 use lockkeeper::error::LossReason;
 use lockkeeper_tests::{Timing, eventually};
+use lockkeeper_testserver::Op;
+use lockkeeper_testserver::fault::{Passed, Subject};
 
 use crate::fixture::Fixture;
 use crate::screen::Terminal;
@@ -182,4 +184,59 @@ async fn without_a_terminal_top_says_what_to_use() {
     let ended = fixture.run(&["top", "/"]).await;
     assert_eq!(ended.code, Some(64), "{ended:?}");
     assert!(ended.messages.contains("use tree"), "{ended:?}");
+}
+
+/// A screen of 24 rows, and many more locks than it shows.
+#[tokio::test]
+async fn a_look_reads_what_is_on_the_screen_and_a_bounded_part_of_the_rest() {
+    let fixture = Fixture::both().await.remove(0);
+    let server = fixture.embedded.as_ref().unwrap();
+    let (locks, visible, background) = (400, 20, 10);
+    let mut held = Vec::new();
+    for number in 0..locks {
+        let mutex = Mutex::new(&fixture.manager, format!("/look/many/{number:03}")).unwrap();
+        held.push(mutex.enqueue().await.unwrap());
+    }
+    let own = server.sessions();
+    let transcript = server.transcript();
+    let background_text = background.to_string();
+    let arguments = ["top", "/look/many", "--sort", "path", "--interval", "100ms"];
+    let terminal = Terminal::start(&fixture, &[&arguments[..], &["--background", &background_text]].concat());
+    terminal.shows(&["400 locks, 0 waiting, by path", "those not shown up to"]).await;
+    let is_look = |of: &Passed| {
+        of.subject == Subject::Request(Op::GetChildren)
+            && of.paths == ["/look/many/000"]
+            && !own.contains(&of.session)
+    };
+    let before = transcript.passed().len();
+    let looks = 10;
+    let looked = async || {
+        let passed = transcript.passed();
+        let mut at = passed.iter().enumerate().skip(before).filter(|(_, of)| is_look(of));
+        let (first, last) = (at.next()?.0, at.nth(looks - 1)?.0);
+        Some(passed[first..last].to_vec())
+    };
+    let passed = eventually("some looks", Timing::event(), looked).await.unwrap();
+    let requests =
+        passed.iter().filter(|of| matches!(of.subject, Subject::Request(_)) && !own.contains(&of.session));
+    // A list for each row, for the root and for each of the others, and a sign of life now and then.
+    let most = looks * (visible + 1 + background) + looks;
+    assert!(requests.clone().count() <= most, "{} > {most}", requests.count());
+}
+
+#[tokio::test]
+async fn a_path_has_the_room_of_the_row_and_keeps_both_of_its_ends() {
+    let fixture = Fixture::both().await.remove(0);
+    let path = "/look/room/shop-eu-1/warehouses/reservations/train-7";
+    let _held = Mutex::new(&fixture.manager, path).unwrap().acquire().await.unwrap();
+    let terminal = Terminal::start(&fixture, &["top", "/look/room"]);
+    terminal.resize_to(24, 80);
+    let pid = format!("pid={}", std::process::id());
+    let screen = terminal.shows(&["> /look/room/", "/reservations/train-7 ", "…", "mutex"]).await;
+    let row = screen.lines().find(|line| line.contains("train-7")).unwrap();
+    let shown = row.split_whitespace().nth(1).unwrap();
+    assert!(shown.chars().count() >= 30, "{screen}");
+    assert!(row.contains(&pid[pid.len() - 3..]), "{screen}");
+    terminal.resize_to(24, 120);
+    terminal.shows(&[path, &pid]).await;
 }

@@ -1,0 +1,303 @@
+//! What is known of the directories below the root: pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::time::{Duration, SystemTime};
+
+use lockkeeper::ZnodePath;
+use tokio::time::Instant;
+
+use super::queue::{self, Queue};
+use super::row::{Row, per_second};
+
+/// The servers' own nodes.
+const OF_THE_SERVERS: &str = "/zookeeper";
+
+/// Every directory that was found, and when it was last listed.
+#[derive(Debug)]
+pub(super) struct Index {
+    root: ZnodePath,
+    nodes_max: usize,
+    known: BTreeMap<ZnodePath, Directory>,
+    /// The number of directories with children, without the root.
+    counted: usize,
+    /// The directories that this client may not list.
+    unread: BTreeSet<ZnodePath>,
+}
+
+/// A node that may have children.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    /// When it was listed. `None` until then.
+    seen: Option<Instant>,
+    has_children: bool,
+    /// It has children, and is one too many.
+    is_left_out: bool,
+    lock: Option<(Queue, Option<Head>)>,
+    rate: Option<f64>,
+    /// Children with the name of a contender, and whether they are directories.
+    pub(super) checked: BTreeMap<String, bool>,
+}
+
+/// The node of the first holder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Below the directory of the lock.
+    pub(super) node: String,
+    pub(super) name: String,
+    /// `None` if it may not be read.
+    pub(super) since: Option<SystemTime>,
+}
+
+/// The result of one look at a directory.
+#[derive(Debug)]
+pub(super) enum Seen {
+    /// It does not exist.
+    Nothing,
+    /// This client may not list it.
+    Refused,
+    Listed {
+        children: Vec<String>,
+        checked: BTreeMap<String, bool>,
+        lock: Option<(Queue, Option<Head>)>,
+    },
+}
+
+impl Index {
+    pub(super) fn new(root: ZnodePath, nodes_max: usize) -> Self {
+        let known = BTreeMap::from([(root.clone(), Directory::default())]);
+        Self { root, nodes_max, known, counted: 0, unread: BTreeSet::new() }
+    }
+
+    pub(super) fn root(&self) -> &ZnodePath {
+        &self.root
+    }
+
+    pub(super) fn directory(&self, path: &ZnodePath) -> Option<&Directory> {
+        self.known.get(path)
+    }
+
+    /// All directories.
+    #[cfg(test)]
+    pub(super) fn all(&self) -> Vec<ZnodePath> {
+        self.known.keys().cloned().collect()
+    }
+
+    /// Those that were never listed.
+    pub(super) fn unlisted(&self) -> Vec<ZnodePath> {
+        let unlisted = self.known.iter().filter(|(_, of)| of.seen.is_none());
+        unlisted.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// At most this number of directories, those first whose list is the oldest.
+    pub(super) fn oldest(&self, count: usize) -> Vec<ZnodePath> {
+        let mut by_age: Vec<(Option<Instant>, &ZnodePath)> =
+            self.known.iter().map(|(path, of)| (of.seen, path)).collect();
+        by_age.sort_unstable();
+        by_age.into_iter().take(count).map(|(_, path)| path.clone()).collect()
+    }
+
+    /// Whether the directory was listed within this time.
+    pub(super) fn is_fresh(&self, path: &ZnodePath, within: Duration) -> bool {
+        self.known.get(path).and_then(|of| of.seen).is_some_and(|seen| seen.elapsed() < within)
+    }
+
+    /// The age of the oldest list.
+    pub(super) fn age(&self) -> Option<Duration> {
+        let oldest = self.known.values().map(|of| of.seen).min()??;
+        Some(oldest.elapsed())
+    }
+
+    /// Whether a directory is left out because of the limit of nodes.
+    pub(super) fn is_partial(&self) -> bool {
+        self.known.values().any(|of| of.is_left_out)
+    }
+
+    pub(super) fn unread(&self) -> impl Iterator<Item = &ZnodePath> {
+        self.unread.iter()
+    }
+
+    /// Takes over a look at a directory.
+    pub(super) fn update(&mut self, path: &ZnodePath, seen: Seen) {
+        let now = Instant::now();
+        self.unread.remove(path);
+        match seen {
+            Seen::Nothing if *path == self.root => {
+                self.keep_children(path, &[]);
+                self.put(path, Directory { seen: Some(now), ..Directory::default() });
+            }
+            Seen::Nothing => self.remove(path),
+            Seen::Refused => {
+                self.unread.insert(path.clone());
+                self.put(path, Directory { seen: Some(now), ..Directory::default() });
+            }
+            Seen::Listed { children, checked, lock } => {
+                let has_children = !children.is_empty();
+                // A semaphore has no lock of its own below it, and no lock is at the root of the servers.
+                let is_semaphore = queue::is_semaphore(&children) && !path.is_root();
+                let is_searched = |child: &&String| {
+                    !is_semaphore && (!queue::is_contender(child) || checked.get(*child) == Some(&true))
+                };
+                let names: Vec<String> = children.iter().filter(is_searched).cloned().collect();
+                if !self.known.contains_key(path) || self.is_beyond(path, has_children) {
+                    return;
+                }
+                let rate = self.known.get(path).and_then(|before| before.rate(lock.as_ref(), now));
+                self.put(
+                    path,
+                    Directory { seen: Some(now), has_children, is_left_out: false, lock, rate, checked },
+                );
+                self.keep_children(path, &names);
+            }
+        }
+    }
+
+    /// Leaves a directory out that is one too many.
+    fn is_beyond(&mut self, path: &ZnodePath, has_children: bool) -> bool {
+        let is_new = has_children && self.known.get(path).is_some_and(|of| !of.has_children);
+        let is_beyond = is_new && *path != self.root && self.counted >= self.nodes_max;
+        if is_beyond {
+            // It is listed again in its turn: there may be room then.
+            let seen = Some(Instant::now());
+            self.put(path, Directory { seen, is_left_out: true, ..Directory::default() });
+        }
+        is_beyond
+    }
+
+    fn put(&mut self, path: &ZnodePath, directory: Directory) {
+        let counts = |of: &Directory| usize::from(of.has_children && *path != self.root);
+        let (after, before) = (counts(&directory), self.known.get(path).map_or(0, counts));
+        self.known.insert(path.clone(), directory);
+        self.counted = self.counted + after - before;
+    }
+
+    /// Makes these the children of a directory.
+    fn keep_children(&mut self, path: &ZnodePath, names: &[String]) {
+        let kept: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let below = if path.is_root() { "/".to_owned() } else { format!("{path}/") };
+        let gone = |known: &&ZnodePath| {
+            let name = known.as_str().strip_prefix(&below).and_then(|rest| rest.split('/').next());
+            name.is_some_and(|name| !name.is_empty() && !kept.contains(name))
+        };
+        // What begins like this path is behind it, and not all of that is below it.
+        let behind = self.known.range((Bound::Excluded(path), Bound::Unbounded)).map(|(path, _)| path);
+        let like = behind.take_while(|known| known.as_str().starts_with(path.as_str()));
+        let gone: Vec<ZnodePath> = like.filter(gone).cloned().collect();
+        for path in gone {
+            self.forget(&path);
+        }
+        let children = names.iter().filter_map(|name| path.child(name).ok());
+        for child in children.filter(|child| child.as_str() != OF_THE_SERVERS) {
+            self.known.entry(child).or_default();
+        }
+    }
+
+    /// A directory that does not exist has nothing below it.
+    fn remove(&mut self, path: &ZnodePath) {
+        self.keep_children(path, &[]);
+        self.forget(path);
+    }
+
+    fn forget(&mut self, path: &ZnodePath) {
+        let removed = self.known.remove(path);
+        self.counted -= removed.map_or(0, |of| usize::from(of.has_children));
+        self.unread.remove(path);
+    }
+
+    /// Every lock with a contender.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        self.known.iter().filter_map(|(path, of)| of.row(path)).collect()
+    }
+}
+
+impl Directory {
+    /// The node of the first holder, as it was seen.
+    pub(super) fn head(&self) -> Option<&Head> {
+        self.lock.as_ref()?.1.as_ref()
+    }
+
+    fn rate(&self, lock: Option<&(Queue, Option<Head>)>, now: Instant) -> Option<f64> {
+        let (before, after) = (self.lock.as_ref()?.0.newest?, lock?.0.newest?);
+        Some(per_second(after.saturating_sub(before), now.duration_since(self.seen?)))
+    }
+
+    fn row(&self, path: &ZnodePath) -> Option<Row> {
+        let (queue, head) = self.lock.as_ref()?;
+        let holder = match (head, queue.holders) {
+            (None, 0) => "-".to_owned(),
+            (None, _) => "?".to_owned(),
+            (Some(head), 0 | 1) => head.name.clone(),
+            (Some(head), holders) => format!("{} and {} more", head.name, holders - 1),
+        };
+        let since = head.as_ref().and_then(|head| head.since);
+        let (recipe, waiting) = (queue.recipe, queue.waiting);
+        Some(Row { path: path.clone(), recipe, holder, since, waiting, rate: self.rate })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> ZnodePath {
+        text.parse().unwrap()
+    }
+
+    fn listed(names: &[&str]) -> Seen {
+        let children: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let lock = Queue::of(&children).map(|queue| (queue, None));
+        Seen::Listed { children, checked: BTreeMap::new(), lock }
+    }
+
+    fn texts(paths: &[ZnodePath]) -> Vec<&str> {
+        paths.iter().map(ZnodePath::as_str).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn directories_are_found_and_forgotten_with_all_that_is_below_them() {
+        let mut index = Index::new(path("/"), 10);
+        index.update(&path("/"), listed(&["a", "zookeeper"]));
+        assert_eq!(texts(&index.unlisted()), ["/a"]);
+        index.update(&path("/a"), listed(&["b", "c"]));
+        index.update(&path("/a/b"), listed(&["_c_x-lock-0000000001", "_c_y-lock-0000000004"]));
+        index.update(&path("/a/c"), listed(&[]));
+        let rows = index.rows();
+        assert_eq!((rows.len(), rows[0].path.as_str(), rows[0].waiting), (1, "/a/b", 1));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        index.update(&path("/a/b"), listed(&["_c_z-lock-0000000010"]));
+        assert_eq!(index.rows()[0].rate, Some(3.0));
+        assert_eq!(texts(&index.oldest(2)), ["/", "/a"]);
+        assert!(index.is_fresh(&path("/a/b"), Duration::from_secs(1)));
+        index.update(&path("/a"), Seen::Nothing);
+        assert_eq!((texts(&index.all()), index.counted), (vec!["/"], 0));
+        // A list that was under way.
+        index.update(&path("/a/b"), listed(&["_c_z-lock-0000000010"]));
+        assert!(index.rows().is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_beyond_the_limit_or_refused_makes_it_partial() {
+        let mut index = Index::new(path("/"), 1);
+        index.update(&path("/"), listed(&["a", "b", "empty"]));
+        for name in ["/a", "/b"] {
+            index.update(&path(name), listed(&["_c_x-lock-0000000001"]));
+        }
+        index.update(&path("/empty"), listed(&[]));
+        assert_eq!((index.rows().len(), index.is_partial()), (1, true));
+        index.update(&path("/a"), Seen::Refused);
+        assert_eq!(index.unread().count(), 1);
+        index.update(&path("/a"), listed(&[]));
+        assert_eq!(index.unread().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_semaphore_hides_no_lock_and_its_directories_are_none() {
+        let mut index = Index::new(path("/"), 10);
+        index.update(&path("/"), listed(&["pool"]));
+        let leases = ["_c_x-lease-0000000001".to_owned()];
+        let lock = Queue::of_semaphore(&leases, &[]).map(|queue| (queue, None));
+        let children = vec!["leases".to_owned(), "locks".to_owned()];
+        index.update(&path("/pool"), Seen::Listed { children, checked: BTreeMap::new(), lock });
+        assert_eq!((index.rows().len(), index.all().len()), (1, 2));
+    }
+}

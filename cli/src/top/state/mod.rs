@@ -1,0 +1,264 @@
+//! What the screen shows, and what a key does: pure.
+
+mod act;
+mod list;
+
+use std::time::Duration;
+
+use lockkeeper::inspect::ContenderInfo;
+use lockkeeper::{Inspection, ZnodePath};
+
+pub(super) use self::act::Act;
+use self::list::List;
+use super::reader::{Look, Wanted};
+use super::row::{Row, Sort};
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) root: String,
+    /// What the last look did not see.
+    pub(super) partial: Option<String>,
+    /// The age of the oldest list. `None` before every directory was listed once.
+    pub(super) age: Option<Duration>,
+    /// The time between two looks.
+    interval: Duration,
+    list: List,
+    pub(super) view: View,
+    /// The first line of a page that the screen shows.
+    scroll: usize,
+    /// How many lines the screen has for a list or a page.
+    height: usize,
+    /// The table of the lock that is open.
+    page: Option<Inspection>,
+    /// The outcome of the last key.
+    message: String,
+    /// What a key asked for, while the holders are read.
+    asking: Option<(Act, ZnodePath)>,
+    /// Whether the servers have not answered yet to what a key asked for.
+    is_acting: bool,
+    /// Why the last look failed.
+    pub(super) trouble: Option<String>,
+    keys: u64,
+    acts: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    List,
+    /// The table of the lock with this path.
+    Inspect(ZnodePath),
+    /// Whether to do this to these holders of the lock at this path.
+    Confirm(Act, ZnodePath, Vec<ContenderInfo>),
+}
+
+/// A key, as far as the screen knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Char(char),
+    Move(Move),
+    Enter,
+    Back,
+    Erase,
+    Suspend,
+    /// Ends, whatever the screen shows.
+    Interrupt,
+    Other,
+}
+
+/// A way through a list or a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Move {
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    First,
+    Last,
+}
+
+/// What the shell has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Nothing,
+    Quit,
+    /// Stop the job.
+    Suspend,
+    /// Read who holds the lock, for a question.
+    Ask(Act, ZnodePath),
+    Act(Act, Vec<ContenderInfo>),
+}
+
+impl State {
+    /// For a screen that looks this often.
+    pub(super) fn new(root: &str, sort: Sort, interval: Duration) -> Self {
+        Self {
+            interval,
+            root: root.to_owned(),
+            partial: None,
+            age: None,
+            list: List::new(sort),
+            view: View::List,
+            scroll: 0,
+            height: 0,
+            page: None,
+            message: "looking …".to_owned(),
+            asking: None,
+            is_acting: false,
+            trouble: None,
+            keys: 0,
+            acts: 0,
+        }
+    }
+
+    /// Takes over a look.
+    pub(super) fn update(&mut self, look: Look) {
+        if self.age.is_none() && look.age.is_some() {
+            self.message.clear();
+        }
+        (self.partial, self.age, self.trouble) = (look.partial, look.age, None);
+        self.list.update(look.rows);
+        if let Some((path, page)) = look.page
+            && self.opened() == Some(&path)
+        {
+            self.page = page;
+        }
+    }
+
+    /// The lock whose table is open.
+    fn opened(&self) -> Option<&ZnodePath> {
+        match &self.view {
+            View::Inspect(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The text of the table that is open.
+    pub(super) fn page(&self) -> String {
+        match (self.opened(), &self.page) {
+            (Some(path), Some(lock)) if lock.path() == path => format!("{lock:#}"),
+            (Some(path), _) => format!("{path}: nobody contends"),
+            (None, _) => String::new(),
+        }
+    }
+
+    /// How old what is not on the screen may be, if that is not seen by each look.
+    pub(super) fn stale(&self) -> Option<Duration> {
+        // A look takes its time, too.
+        self.age.filter(|age| *age > self.interval.saturating_mul(3) + Duration::from_secs(1))
+    }
+
+    /// The line for the outcome of the last key and for what is wrong.
+    pub(super) fn foot(&self) -> String {
+        let message = (!self.message.is_empty()).then(|| self.message.clone()).or_else(|| self.list.hint());
+        message.into_iter().chain(self.trouble.clone()).collect::<Vec<_>>().join("; ")
+    }
+
+    pub(super) fn list(&self) -> &List {
+        &self.list
+    }
+
+    /// The rows on the screen, and the index of the selected one among them.
+    pub(super) fn visible(&self) -> (&[Row], Option<usize>) {
+        self.list.visible(self.height)
+    }
+
+    /// What has to be read for the screen.
+    pub(super) fn wanted(&self) -> Wanted {
+        let visible = match self.view {
+            View::List => self.visible().0.iter().map(|row| row.path.clone()).collect(),
+            _ => Vec::new(),
+        };
+        Wanted { visible, page: self.opened().cloned(), keys: self.keys, acts: self.acts }
+    }
+
+    /// The screen has this number of lines for a list.
+    pub(super) fn set_height(&mut self, height: usize) {
+        self.height = height;
+        self.list.keep_in_view(height);
+    }
+
+    /// The first line to show of a page of so many lines, of which the screen shows `height`.
+    pub(super) fn scroll(&mut self, lines: usize, height: usize) -> usize {
+        self.height = height;
+        self.scroll = self.scroll.min(lines.saturating_sub(height));
+        self.scroll
+    }
+
+    /// `is_whole` says whether the screen shows all of a question.
+    pub(super) fn on_key(&mut self, key: Key, is_whole: bool) -> Action {
+        self.message.clear();
+        self.keys += 1;
+        if self.asking.take().is_some() {
+            self.message = "nothing was done".to_owned();
+        }
+        match (key.in_list_or_page(), &self.view) {
+            (Key::Suspend, _) => Action::Suspend,
+            (Key::Interrupt, _) => Action::Quit,
+            (Key::Move(to), View::List) => {
+                self.list.go(to, self.height);
+                Action::Nothing
+            }
+            (Key::Move(to), _) => {
+                self.scroll = to.from(self.scroll, self.height);
+                Action::Nothing
+            }
+            (key, View::Confirm(..)) => self.answer(key, is_whole),
+            (key, _) => self.on_command(key),
+        }
+    }
+
+    fn on_command(&mut self, key: Key) -> Action {
+        match key {
+            Key::Char('q') => return Action::Quit,
+            Key::Char('w') => self.list.sort_by(Sort::Waiters),
+            Key::Char('a') => self.list.sort_by(Sort::Age),
+            Key::Char('r') => self.list.sort_by(Sort::Rate),
+            Key::Char('p') => self.list.sort_by(Sort::Path),
+            Key::Enter => {
+                if let Some(path) = self.list.selected_path() {
+                    self.page = None;
+                    self.show(View::Inspect(path));
+                }
+            }
+            Key::Back => self.show(View::List),
+            Key::Char('v') => return self.ask(Act::Ask),
+            Key::Char('x') => return self.ask(Act::Release),
+            _ => {}
+        }
+        Action::Nothing
+    }
+
+    fn show(&mut self, view: View) {
+        self.view = view;
+        self.scroll = 0;
+    }
+}
+
+impl Key {
+    /// The letters that move, as in vi and less.
+    fn in_list_or_page(self) -> Self {
+        match self {
+            Self::Char('k') => Self::Move(Move::Up),
+            Self::Char('j') => Self::Move(Move::Down),
+            Self::Char('b') => Self::Move(Move::PageUp),
+            Self::Char(' ') => Self::Move(Move::PageDown),
+            Self::Char('g') => Self::Move(Move::First),
+            Self::Char('G') => Self::Move(Move::Last),
+            other => other,
+        }
+    }
+}
+
+impl Move {
+    /// The line to go to from this one. It may be beyond the end.
+    pub(super) fn from(self, at: usize, height: usize) -> usize {
+        match self {
+            Self::Up => at.saturating_sub(1),
+            Self::Down => at.saturating_add(1),
+            Self::PageUp => at.saturating_sub(height.max(1)),
+            Self::PageDown => at.saturating_add(height.max(1)),
+            Self::First => 0,
+            Self::Last => usize::MAX,
+        }
+    }
+}
