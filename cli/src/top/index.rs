@@ -78,7 +78,6 @@ impl Index {
     }
 
     /// All directories.
-    #[cfg(test)]
     pub(super) fn all(&self) -> Vec<ZnodePath> {
         self.known.keys().cloned().collect()
     }

@@ -1,5 +1,6 @@
 //! `top`: a live screen of the locks below a root.
 
+mod batch;
 mod columns;
 mod index;
 mod queue;
@@ -8,6 +9,7 @@ mod row;
 mod screen;
 mod state;
 mod terminal;
+mod words;
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -20,6 +22,7 @@ use lockkeeper::{ConnectionManager, Error, Inspection, Revoker, ZnodePath};
 use rustix::process::Signal;
 use tokio::sync::{mpsc, watch};
 
+use self::batch::Batch;
 use self::reader::{Look, Reader, Wanted};
 use self::row::Sort;
 use self::state::{Act, Action, Key, Move, State};
@@ -41,6 +44,14 @@ pub(crate) struct TopOptions {
     #[arg(default_value = "/")]
     root: String,
 
+    /// Print plain text without terminal control, for pipes and cron
+    #[arg(short, long)]
+    batch: bool,
+
+    /// End after this many looks, with --batch [default: look until a signal]
+    #[arg(short = 'n', long, value_name = "COUNT", requires = "batch", value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
+
     /// The first order of the locks
     #[arg(long, value_enum, default_value_t = Sort::Waiters)]
     sort: Sort,
@@ -59,18 +70,22 @@ pub(crate) struct TopOptions {
 }
 
 pub(crate) async fn top(connection: &ConnectionOptions, options: TopOptions) -> Result<Exit, Failure> {
-    if !io::stdout().is_terminal() {
+    if !options.batch && !io::stdout().is_terminal() {
         return Err(Failure::usage(
-            "top draws on a terminal, and the output is none; use tree or inspect -w",
+            "top draws on a terminal, and the output is none; use top -b, tree or inspect -w",
         ));
     }
     let root = parse_path(&options.root)?;
     connection
         .with_session(async |manager| {
+            let reader = Reader::new(manager, root.clone(), &options);
+            if options.batch {
+                let (count, interval, sort) = (options.count, options.interval, options.sort);
+                return Batch { count, interval, sort }.run(root.as_str(), reader).await;
+            }
             let state = State::new(root.as_str(), options.sort, options.interval);
             let (wanted, wants) = watch::channel(Wanted::default());
             let (results, looks) = mpsc::channel(1);
-            let reader = Reader::new(manager, root.clone(), &options);
             let reading = tokio::spawn(reader.run(wants, results));
             let ended = show(manager, state, looks, &wanted).await;
             reading.abort();

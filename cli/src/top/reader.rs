@@ -97,19 +97,26 @@ impl Reader {
         }
     }
 
+    /// Lists every directory.
+    pub(super) async fn all(&mut self) -> Result<Look, Error> {
+        self.look_at(&self.index.all()).await?;
+        self.complete(None).await?;
+        Ok(self.look(None))
+    }
+
     /// Lists every directory once, and shows what is known meanwhile.
     async fn first(
         &mut self,
         wanted: &Wanted,
         looks: &mpsc::Sender<Result<Look, Error>>,
     ) -> Result<Look, Error> {
-        self.complete(looks).await?;
+        self.complete(Some(looks)).await?;
         let page = self.page(wanted).await?;
         Ok(self.look(page))
     }
 
     /// Lists what was never listed, and what is found by it.
-    async fn complete(&mut self, looks: &mpsc::Sender<Result<Look, Error>>) -> Result<(), Error> {
+    async fn complete(&mut self, looks: Option<&mpsc::Sender<Result<Look, Error>>>) -> Result<(), Error> {
         loop {
             let unlisted = self.index.unlisted();
             if unlisted.is_empty() {
@@ -117,8 +124,10 @@ impl Reader {
             }
             for batch in unlisted.chunks(BATCH) {
                 self.look_at(batch).await?;
-                // Without room the screen has newer ones to show later.
-                let _ = looks.try_send(Ok(self.look(None)));
+                if let Some(looks) = looks {
+                    // Without room the screen has newer ones to show later.
+                    let _ = looks.try_send(Ok(self.look(None)));
+                }
             }
         }
     }

@@ -10,15 +10,32 @@ use ratatui::widgets::{Block, HighlightSpacing, Paragraph, Row as TableRow, Tabl
 use super::columns::{self, shortened};
 use super::row::{Row, Sort};
 use super::state::{Act, State, View};
+use super::words::{COLUMNS, cells, head, headline, partial};
 use crate::act::{meaning, request};
 use crate::inspect::print::age;
 use crate::output::printable;
 
-const KEYS: &str =
-    "up/down select  w a r p sort  enter inspect  v ask to release  x take away  esc back  q quit";
+const KEYS: &str = "? help  / filter  enter inspect  v ask to release  x take away  q quit";
 
-/// The number of columns of the list.
-const COLUMNS: usize = 6;
+const HELP: &str = "\
+lockkeeper top: the locks below a root, read again and again
+
+up down k j              select a lock; scroll a page
+page up, page down, b, space, home, end, g, G    the same by screens, and to both ends
+w a r p                  sort by waiters, age, rate of new contenders, path
+/                        show only locks with a text in the path or the holder; esc shows all
+enter                    the table of the selected lock: all who hold and wait
+esc                      back to the list
+v, then y                ask its holders to release: it stops the program of a command lockkeeper
+x, then y                take the lock away from its holders, while they may still be working
+ctrl-z                   stop the job; fg continues it
+q ctrl-c                 end
+
+AGE is the age of the first holder's node, its wait included. NEW/S counts new contenders a second.
+What is on the screen is read at each look. Of the rest some is, the oldest first: --background says
+how many, and the first line how old it may be. Nothing is written, except by v and x.
+
+any other key goes back to the list";
 
 /// Marks the selected row.
 const MARK: &str = "> ";
@@ -39,6 +56,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) -> bool {
             let lines = state.page();
             page(frame, body, state, lines.lines().map(|line| Line::raw(printable(line))).collect());
         }
+        View::Help => {
+            page(frame, body, state, wrapped(HELP, body.width));
+        }
         View::Confirm(act, path, chosen) => {
             let (title, text) = question(*act, path.as_str(), chosen);
             let block = Block::bordered().title(title);
@@ -48,7 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &mut State) -> bool {
         }
     }
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    frame.render_widget(Line::styled(headline(state), bold), head);
+    frame.render_widget(Line::styled(title(state), bold), head);
     frame.render_widget(Line::raw(printable(&state.foot())), foot);
     frame.render_widget(Line::raw(KEYS), keys);
     is_whole
@@ -98,30 +118,18 @@ fn wrapped(text: &str, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-fn headline(state: &State) -> String {
-    let (rows, by) = (state.list().rows(), state.list().sort().word());
-    let waiting: usize = rows.iter().map(|row| row.waiting).sum();
-    let partial = state.partial.as_ref().map_or_else(String::new, |why| format!(", PARTIAL: {why}"));
-    let stale =
-        state.stale().map_or_else(String::new, |old| format!(", those not shown up to {} old", age(old)));
-    let locks = rows.len();
-    printable(&format!(
-        "lockkeeper top {}: {locks} locks, {waiting} waiting, by {by}{stale}{partial}",
-        state.root
-    ))
+/// The first line.
+fn title(state: &State) -> String {
+    let list = state.list();
+    let filter = (!list.filter().is_empty()).then(|| format!("with {:?}", list.filter()));
+    let stale = state.stale().map(|old| format!("those not shown up to {} old", age(old)));
+    let more: Vec<String> = filter.into_iter().chain(stale).chain(partial(state.partial.as_ref())).collect();
+    headline(&state.root, list.rows(), list.hidden(), list.sort(), &more)
 }
 
 /// The rows in a table of this width.
 fn table(rows: &[Row], sort: Sort, width: usize) -> Table<'static> {
-    let mark = |of: Sort, text: &str| if of == sort { format!("{text}*") } else { text.to_owned() };
-    let head = [
-        mark(Sort::Path, "PATH"),
-        "RECIPE".to_owned(),
-        mark(Sort::Waiters, "WAITING"),
-        mark(Sort::Age, "AGE"),
-        mark(Sort::Rate, "NEW/S"),
-        "HOLDER".to_owned(),
-    ];
+    let head = head(sort);
     let rows: Vec<[String; COLUMNS]> = rows.iter().map(cells).collect();
     let needed: [usize; COLUMNS] = std::array::from_fn(|column| {
         let cells = std::iter::once(&head).chain(&rows).filter_map(|row| row.get(column));
@@ -145,17 +153,6 @@ fn table(rows: &[Row], sort: Sort, width: usize) -> Table<'static> {
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
         .highlight_symbol(MARK)
         .highlight_spacing(HighlightSpacing::Always)
-}
-
-fn cells(row: &Row) -> [String; COLUMNS] {
-    [
-        printable(row.path.as_str()),
-        row.recipe.to_owned(),
-        row.waiting.to_string(),
-        row.age().map_or_else(|| "-".to_owned(), age),
-        row.rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}")),
-        printable(&row.holder),
-    ]
 }
 
 #[cfg(test)]

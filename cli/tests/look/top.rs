@@ -183,7 +183,7 @@ async fn without_a_terminal_top_says_what_to_use() {
     let fixture = Fixture::both().await.remove(0);
     let ended = fixture.run(&["top", "/"]).await;
     assert_eq!(ended.code, Some(64), "{ended:?}");
-    assert!(ended.messages.contains("use tree"), "{ended:?}");
+    assert!(ended.messages.contains("top -b"), "{ended:?}");
 }
 
 /// A screen of 24 rows, and many more locks than it shows.
@@ -239,4 +239,105 @@ async fn a_path_has_the_room_of_the_row_and_keeps_both_of_its_ends() {
     assert!(row.contains(&pid[pid.len() - 3..]), "{screen}");
     terminal.resize_to(24, 120);
     terminal.shows(&[path, &pid]).await;
+}
+
+#[tokio::test]
+async fn every_list_and_every_page_scrolls() {
+    let fixture = Fixture::both().await.remove(0);
+    let mut kept = Vec::new();
+    for number in 0..60 {
+        let lock = Mutex::new(&fixture.manager, format!("/look/scroll/{number:02}")).unwrap();
+        kept.push(lock.enqueue().await.unwrap());
+        let crowded = Mutex::new(&fixture.manager, "/look/scroll/00").unwrap();
+        kept.push(crowded.enqueue().await.unwrap());
+    }
+    let arguments = ["top", "/look/scroll", "--sort", "path", "--interval", "100ms"];
+    let mut terminal = Terminal::start(&fixture, &arguments);
+    let (down, end, home) = ("\u{1b}[6~", "\u{1b}[F", "\u{1b}[H");
+    terminal.shows(&["60 locks", "> /look/scroll/00", "/look/scroll/19"]).await;
+    terminal.press(down);
+    terminal.shows(&["> /look/scroll/20"]).await;
+    terminal.press(end);
+    terminal.shows(&["> /look/scroll/59", "/look/scroll/40"]).await;
+    terminal.press(home);
+    terminal.shows(&["> /look/scroll/00"]).await;
+    terminal.press("\r");
+    terminal.shows(&["held by 1, 60 waiting", "  waits  1 "]).await;
+    terminal.press(end);
+    terminal.shows(&["  waits  60 "]).await;
+    terminal.press(home);
+    terminal.shows(&["held by 1, 60 waiting"]).await;
+    terminal.press("?");
+    terminal.shows(&["take the lock away", "any other key goes back"]).await;
+    terminal.press("\u{1b}");
+    terminal.shows(&["> /look/scroll/00"]).await;
+}
+
+#[tokio::test]
+async fn a_filter_shows_the_locks_that_have_its_text_and_no_key_acts_on_a_hidden_one() {
+    for fixture in Fixture::both().await {
+        let names = ["a-train-7", "b-truck-1", "c-train-9"];
+        let mut held = Vec::new();
+        for name in names {
+            let mutex = Mutex::new(&fixture.manager, format!("/look/filter/{name}")).unwrap();
+            held.push(mutex.acquire().await.unwrap());
+        }
+        let mut terminal = Terminal::start(&fixture, &["top", "/look/filter", "--interval", "100ms"]);
+        terminal.shows(&["3 locks", "> /look/filter/a-train-7"]).await;
+        terminal.press("/TRuck");
+        terminal.shows(&["filter: TRuck", "1 of 3 locks", "  /look/filter/b-truck-1"]).await;
+        assert!(!terminal.contents().contains("/look/filter/c-train-9"), "{}", terminal.contents());
+        // Its letters are a text meanwhile.
+        terminal.press("vxyq");
+        terminal.shows(&["filter: TRuckvxyq", "0 of 3 locks"]).await;
+        terminal.press("\u{7f}\u{7f}\u{7f}\u{7f}\r");
+        terminal
+            .shows(&["1 of 3 locks", "with \"TRuck\"", "/look/filter/a-train-7 is hidden by the filter"])
+            .await;
+        // The lock that was selected is not on the screen.
+        terminal.press("xyvy");
+        terminal.press("w");
+        terminal.shows(&["by waiters", "  /look/filter/b-truck-1"]).await;
+        terminal.press("j");
+        terminal.shows(&["> /look/filter/b-truck-1"]).await;
+        terminal.press("x");
+        terminal.shows(&["take the lock away?", "/look/filter/b-truck-1", "y to continue"]).await;
+        terminal.press("y");
+        terminal.shows(&["taken away: 1 nodes"]).await;
+        assert_eq!(held[1].lost().await.reason, LossReason::NodeDeleted);
+        assert!(held[0].is_valid() && held[2].is_valid());
+        terminal.press("\u{1b}");
+        terminal.shows(&["2 locks", "/look/filter/a-train-7", "/look/filter/c-train-9"]).await;
+        // The filter finds holders, too.
+        terminal.press(&format!("/pid={}\r", std::process::id()));
+        terminal.shows(&["2 locks", "with \"pid="]).await;
+        terminal.press("q");
+        assert_eq!(terminal.ended().await, 0);
+    }
+}
+
+#[tokio::test]
+async fn batch_mode_prints_plain_text_for_pipes_and_cron() {
+    for fixture in Fixture::both().await {
+        let long = format!("/look/batch/{}/lock", "a-long-name-".repeat(12));
+        let crowded = Mutex::new(&fixture.manager, "/look/batch/crowded").unwrap();
+        let _held = (crowded.acquire().await.unwrap(), crowded.enqueue().await.unwrap());
+        let _long = Mutex::new(&fixture.manager, &long).unwrap().acquire().await.unwrap();
+        let arguments = ["top", "/look/batch", "-b", "-n", "2", "--interval", "100ms"];
+        let ended = fixture.run(&arguments).await;
+        assert_eq!((ended.code, ended.messages.as_str()), (Some(0), ""), "{ended:?}");
+        let pid = format!("pid={}", std::process::id());
+        ended.has(&["lockkeeper top /look/batch: 2 locks, 1 waiting, by waiters", &long, &pid]);
+        assert_eq!(ended.output.matches("2 locks, 1 waiting").count(), 2, "{ended:?}");
+        assert!(ended.output.chars().all(|c| c == '\n' || !c.is_control()), "{ended:?}");
+        let order = |line: &str| ended.output.lines().position(|of| of.contains(line)).unwrap();
+        assert!(order("/look/batch/crowded") < order(&long), "{ended:?}");
+        let mut running =
+            fixture.start(&["top", "/look/batch", "-b", "--sort", "path", "--interval", "100ms"]);
+        for _ in 0..3 {
+            running.until("by path").await;
+        }
+        let wrong = fixture.run(&["top", "-n", "2"]).await;
+        assert_eq!(wrong.code, Some(64), "{wrong:?}");
+    }
 }

@@ -7,7 +7,11 @@ use crate::top::row::{Row, Sort};
 
 #[derive(Debug)]
 pub(in crate::top) struct List {
+    all: Vec<Row>,
+    /// Those that pass the filter, in order.
     rows: Vec<Row>,
+    /// A text that the path or the holder of a lock has, in whatever case. Empty for all.
+    filter: String,
     /// The path of the selected lock. It stays selected when its row has another place, and when it has none:
     /// a key never acts on a lock that the user has not selected.
     selected: Option<ZnodePath>,
@@ -20,11 +24,12 @@ pub(in crate::top) struct List {
 
 impl List {
     pub(super) fn new(sort: Sort) -> Self {
-        Self { rows: Vec::new(), selected: None, place: 0, offset: 0, sort }
+        let (all, rows, filter) = (Vec::new(), Vec::new(), String::new());
+        Self { all, rows, filter, selected: None, place: 0, offset: 0, sort }
     }
 
     pub(super) fn update(&mut self, rows: Vec<Row>) {
-        self.rows = rows;
+        self.all = rows;
         self.arrange();
         if self.selected.is_none() {
             self.select(0);
@@ -33,6 +38,20 @@ impl List {
 
     pub(in crate::top) fn rows(&self) -> &[Row] {
         &self.rows
+    }
+
+    /// The number of locks that the filter hides.
+    pub(in crate::top) fn hidden(&self) -> usize {
+        self.all.len() - self.rows.len()
+    }
+
+    pub(in crate::top) fn filter(&self) -> &str {
+        &self.filter
+    }
+
+    pub(super) fn set_filter(&mut self, filter: String) {
+        self.filter = filter;
+        self.arrange();
     }
 
     pub(in crate::top) fn sort(&self) -> Sort {
@@ -58,10 +77,14 @@ impl List {
         self.at().and_then(|_| self.selected.clone())
     }
 
-    /// That the selected lock has no row any more.
+    /// Why the selected lock has no row.
     pub(super) fn hint(&self) -> Option<String> {
         let selected = self.selected.as_ref().filter(|_| self.at().is_none())?;
-        Some(format!("{selected} has no contender any more; up and down select another lock"))
+        let why = match self.all.iter().any(|row| row.path == *selected) {
+            true => "is hidden by the filter",
+            false => "has no contender any more",
+        };
+        Some(format!("{selected} {why}; up and down select another lock"))
     }
 
     pub(super) fn sort_by(&mut self, sort: Sort) {
@@ -88,6 +111,10 @@ impl List {
     }
 
     fn arrange(&mut self) {
+        let filter = self.filter.to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&filter);
+        let passes = |row: &&Row| filter.is_empty() || has(row.path.as_str()) || has(&row.holder);
+        self.rows = self.all.iter().filter(passes).cloned().collect();
         self.sort.arrange(&mut self.rows);
         self.place = self.at().unwrap_or(self.place);
     }
@@ -155,6 +182,19 @@ pub(super) mod tests {
         list.update(vec![row("/a", 0)]);
         list.go(Move::Down, 9);
         assert_eq!(selected(&list), "/a");
+    }
+
+    #[test]
+    fn a_filter_hides_rows_and_selects_no_other_lock() {
+        let mut list = list(&[("/a", 0), ("/B", 0), ("/c", 0)]);
+        list.set_filter("b".to_owned());
+        assert_eq!((paths(&list, 9), list.hidden()), (vec!["/B"], 2));
+        assert_eq!((list.selected_path(), list.visible(9).1), (None, None));
+        assert!(list.hint().unwrap().contains("/a is hidden by the filter"));
+        list.set_filter("HOLDER OF /c".to_owned());
+        assert_eq!(paths(&list, 9), ["/c"]);
+        list.set_filter(String::new());
+        assert_eq!((selected(&list).as_str(), list.hint()), ("/a", None));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) struct State {
     height: usize,
     /// The table of the lock that is open.
     page: Option<Inspection>,
+    /// Whether keys change the text of the filter.
+    is_filtering: bool,
     /// The outcome of the last key.
     message: String,
     /// What a key asked for, while the holders are read.
@@ -45,6 +47,7 @@ pub(super) struct State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum View {
     List,
+    Help,
     /// The table of the lock with this path.
     Inspect(ZnodePath),
     /// Whether to do this to these holders of the lock at this path.
@@ -101,6 +104,7 @@ impl State {
             scroll: 0,
             height: 0,
             page: None,
+            is_filtering: false,
             message: "looking …".to_owned(),
             asking: None,
             is_acting: false,
@@ -149,6 +153,9 @@ impl State {
 
     /// The line for the outcome of the last key and for what is wrong.
     pub(super) fn foot(&self) -> String {
+        if self.is_filtering {
+            return format!("filter: {}", self.list.filter());
+        }
         let message = (!self.message.is_empty()).then(|| self.message.clone()).or_else(|| self.list.hint());
         message.into_iter().chain(self.trouble.clone()).collect::<Vec<_>>().join("; ")
     }
@@ -191,6 +198,9 @@ impl State {
         if self.asking.take().is_some() {
             self.message = "nothing was done".to_owned();
         }
+        if self.is_filtering && self.on_text(key) {
+            return Action::Nothing;
+        }
         match (key.in_list_or_page(), &self.view) {
             (Key::Suspend, _) => Action::Suspend,
             (Key::Interrupt, _) => Action::Quit,
@@ -203,8 +213,29 @@ impl State {
                 Action::Nothing
             }
             (key, View::Confirm(..)) => self.answer(key, is_whole),
+            (_, View::Help) => {
+                self.show(View::List);
+                Action::Nothing
+            }
             (key, _) => self.on_command(key),
         }
+    }
+
+    /// A key while the filter is typed. Returns whether it was one for its text.
+    fn on_text(&mut self, key: Key) -> bool {
+        let mut text = self.list.filter().to_owned();
+        match key {
+            Key::Char(c) => text.push(c),
+            Key::Erase => drop(text.pop()),
+            Key::Enter => self.is_filtering = false,
+            Key::Back => {
+                self.is_filtering = false;
+                text.clear();
+            }
+            _ => return false,
+        }
+        self.list.set_filter(text);
+        true
     }
 
     fn on_command(&mut self, key: Key) -> Action {
@@ -220,7 +251,10 @@ impl State {
                     self.show(View::Inspect(path));
                 }
             }
+            Key::Back if self.view == View::List => self.list.set_filter(String::new()),
             Key::Back => self.show(View::List),
+            Key::Char('/') if self.view == View::List => self.is_filtering = true,
+            Key::Char('?' | 'h') => self.show(View::Help),
             Key::Char('v') => return self.ask(Act::Ask),
             Key::Char('x') => return self.ask(Act::Release),
             _ => {}
