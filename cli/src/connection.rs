@@ -2,16 +2,16 @@
 
 use std::convert::Infallible;
 use std::fmt::{self, Debug, Formatter};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use lockkeeper::config::{Acl, ConnectionManagerBuilder};
 use lockkeeper::{ConnectionManager, Error};
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
 
+use crate::connection_file::ConnectionFile;
+#[cfg(feature = "tls")]
+use crate::connection_file::read_text;
 use crate::exit::{Exit, Failure};
 use crate::four_letter_words::chroot;
 use crate::signals::Signals;
@@ -89,26 +89,8 @@ pub(crate) struct ConnectionOptions {
     tls_key: Option<PathBuf>,
 }
 
-/// The settings in a file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct ConnectionFile {
-    connect: Option<String>,
-    #[serde(default, deserialize_with = "secret")]
-    auth: Option<Secret>,
-    acl: Option<AccessList>,
-    session_timeout: Option<String>,
-    connect_timeout: Option<String>,
-    tick_time: Option<String>,
-    token_generation: Option<u32>,
-    tls_ca: Option<PathBuf>,
-    tls_cert: Option<PathBuf>,
-    tls_key: Option<PathBuf>,
-}
-
 /// Who may touch the nodes that are created.
-#[derive(Clone, Copy, Debug, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum AccessList {
     Open,
     Creator,
@@ -220,17 +202,22 @@ impl ConnectionOptions {
     /// These settings, completed by the file.
     pub(crate) fn with_file(&self) -> Result<Self, Failure> {
         let Some(path) = &self.config else { return Ok(self.clone()) };
-        let file = read_file(path)?;
+        let file = ConnectionFile::read(path)?;
         let span = |name: &str, text: Option<String>| {
             let bad = |error| Failure::usage(format!("{}: {name}: {error}", path.display()));
             text.map(|text| span::parse(&text).map_err(bad)).transpose()
+        };
+        let acl = |text: String| {
+            AccessList::from_str(&text, false).map_err(|_| {
+                Failure::usage(format!("{}: acl is neither \"open\" nor \"creator\"", path.display()))
+            })
         };
         let own = self.clone();
         Ok(Self {
             connect: own.connect.or(file.connect),
             config: None,
-            auth: own.auth.or(file.auth),
-            acl: own.acl.or(file.acl),
+            auth: own.auth.or_else(|| file.auth.map(Secret)),
+            acl: own.acl.or(file.acl.map(acl).transpose()?),
             session_timeout: own.session_timeout.or(span("session-timeout", file.session_timeout)?),
             connect_timeout: own.connect_timeout.or(span("connect-timeout", file.connect_timeout)?),
             tick_time: own.tick_time.or(span("tick-time", file.tick_time)?),
@@ -282,32 +269,6 @@ impl std::str::FromStr for Secret {
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(Self(text.to_owned()))
     }
-}
-
-/// Reads a secret of the file, whose value no message quotes, of whatever type it is.
-fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Value {
-        Text(String),
-        Other(IgnoredAny),
-    }
-    match Value::deserialize(deserializer)? {
-        Value::Text(text) => Ok(Some(Secret(text))),
-        Value::Other(IgnoredAny) => Err(serde::de::Error::custom("auth: give \"user:password\"")),
-    }
-}
-
-fn read_file(path: &Path) -> Result<ConnectionFile, Failure> {
-    let text = read_text(path)?;
-    toml::from_str(&text).map_err(|error| {
-        // Without the line that toml shows: it may have the password.
-        Failure::usage(format!("{}: {}", path.display(), error.message()))
-    })
-}
-
-fn read_text(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use lockkeeper::Error;
 use lockkeeper::error::{ConnectError, ErrorKind, Phase, Refusal};
 
+use crate::setting;
+
 /// The number of the signal that a write to a closed pipe means.
 const SIGPIPE: i32 = 13;
 
@@ -95,7 +97,11 @@ impl Display for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(exit_of(&error), error.to_string())
+        let message = match &error {
+            Error::Config(config) => setting::message(config),
+            error => error.to_string(),
+        };
+        Self::new(exit_of(&error), message)
     }
 }
 
@@ -103,6 +109,7 @@ impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         let message = match &error {
             ConnectError::Timeout { .. } => format!("no server is reachable: {error}"),
+            ConnectError::Config(config) => setting::message(config),
             _ => error.to_string(),
         };
         Self::new(exit_of(&error.into()), message)

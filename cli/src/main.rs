@@ -3,6 +3,7 @@
 mod act;
 mod completions;
 mod connection;
+mod connection_file;
 mod deadlocks;
 mod doctor;
 mod exit;
@@ -14,6 +15,7 @@ mod output;
 mod partial;
 mod run;
 mod serve;
+mod setting;
 mod shell;
 mod signals;
 mod span;

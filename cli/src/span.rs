@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let read = seconds.map_or_else(|| humantime::parse_duration(text), Ok);
-    read.map_err(|error| format!("{error}; give a time such as 90s, 1m30s or 250ms"))
+    read.map_err(|_| "it is no time; give one such as 90s, 1m30s or 250ms".to_owned())
 }
 
 /// The shortest pause between two looks at the servers.

@@ -89,6 +89,30 @@ async fn no_message_shows_a_secret_from_wherever_it_comes() {
 }
 
 #[tokio::test]
+async fn a_wrong_setting_is_named_as_the_command_line_names_it() {
+    let fixture = Fixture::at("127.0.0.1:1");
+    for (flags, expected) in [
+        (&["--session-timeout", "0"][..], "--session-timeout is 0; give a longer time"),
+        (&["--session-timeout", "100d"], "--session-timeout is 8640000s; give a shorter time"),
+        (&["--tick-time", "0"], "--tick-time is 0; give a longer time"),
+        (&["--tick-time", "30s"], "--session-timeout is 30s with a --tick-time of 30s"),
+        (&["--connect-timeout", "0"], "--connect-timeout is 0; give a longer time"),
+        (&["--acl", "creator"], "--acl creator needs a user; give --auth user:password"),
+        (&["--session-timeout", "soon"], "it is no time; give one such as 90s"),
+        (&["--connect", "a:b:c"], "write [::1]:2181"),
+    ] {
+        for subcommand in [&["inspect", "/a"][..], &["lock", "/a", "--", "true"]] {
+            let ended = fixture.ended([flags, subcommand].concat()).await;
+            assert_eq!(ended.code, Some(64), "{ended:?}");
+            assert!(ended.messages.contains(expected), "{ended:?}");
+            for of_the_library in ["_", "()", "::open", "Acl", "expected "] {
+                assert!(!ended.messages.contains(of_the_library), "{of_the_library}: {ended:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_file_that_does_not_exist_is_a_wrong_usage() {
     let fixture = Fixture::at("127.0.0.1:1");
     let ended = fixture.ended(["--config", "/no/such/file", "tree", "/"]).await;
