@@ -17,7 +17,7 @@ mod start;
 mod wait;
 
 use lockkeeper::locks::ZooKeeperLock;
-use lockkeeper::{ConnectionManager, Election, MultiLock, Mutex, RwLock, Semaphore};
+use lockkeeper::{ConnectionManager, Election, MultiLock, Mutex, RwLock, Semaphore, ZnodePath};
 
 use self::grant::Grant;
 use self::nest::Nest;
@@ -31,21 +31,21 @@ use crate::exit::{Exit, Failure};
 pub(crate) async fn lock(options: &LockOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
     run(&options.run, connection, async |manager, nest| {
         let mutex = Mutex::new(manager, &options.path)?.with_node_data(nest.node_data(manager.node_data()));
-        granted(&options.run, &mutex).await
+        granted(&options.run, manager, &mutex).await
     })
     .await
 }
 
 pub(crate) async fn read(options: &LockOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
     run(&options.run, connection, async |manager, nest| {
-        granted(&options.run, &rw_lock(options, manager, nest)?.reader()).await
+        granted(&options.run, manager, &rw_lock(options, manager, nest)?.reader()).await
     })
     .await
 }
 
 pub(crate) async fn write(options: &LockOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
     run(&options.run, connection, async |manager, nest| {
-        granted(&options.run, &rw_lock(options, manager, nest)?.writer()).await
+        granted(&options.run, manager, &rw_lock(options, manager, nest)?.writer()).await
     })
     .await
 }
@@ -61,7 +61,7 @@ pub(crate) async fn semaphore(
     run(&options.run, connection, async |manager, nest| {
         let semaphore = Semaphore::new(manager, &options.path, options.permits)?
             .with_node_data(nest.node_data(manager.node_data()));
-        granted(&options.run, &semaphore.permits(options.take)).await
+        granted(&options.run, manager, &semaphore.permits(options.take)).await
     })
     .await
 }
@@ -73,7 +73,9 @@ pub(crate) async fn multi(options: &MultiOptions, connection: &ConnectionOptions
             let mutex = Mutex::new(manager, path)?.with_node_data(nest.node_data(manager.node_data()));
             builder = builder.lock(&mutex);
         }
-        granted(&options.run, &builder.build()?).await
+        let locks = builder.build()?;
+        let paths: Vec<ZnodePath> = locks.paths().cloned().collect();
+        Ok(Granted::Run(Grant::Locks(wait(&options.run, manager, &locks, &paths).await?)))
     })
     .await
 }
@@ -82,11 +84,16 @@ pub(crate) async fn elect(options: &ElectOptions, connection: &ConnectionOptions
     run(&options.run, connection, async |manager, _| {
         let default = || String::from_utf8_lossy(manager.node_data()).into_owned();
         let id = options.id.clone().unwrap_or_else(default);
-        granted(&options.run, &Election::new(manager, &options.path, id)?).await
+        granted(&options.run, manager, &Election::new(manager, &options.path, id)?).await
     })
     .await
 }
 
-async fn granted(options: &RunOptions, lock: &dyn ZooKeeperLock) -> Result<Granted, Failure> {
-    Ok(Granted::Run(Grant::Locks(wait(options, lock).await?)))
+async fn granted(
+    options: &RunOptions,
+    manager: &ConnectionManager,
+    lock: &dyn ZooKeeperLock,
+) -> Result<Granted, Failure> {
+    let paths = [lock.path().clone()];
+    Ok(Granted::Run(Grant::Locks(wait(options, manager, lock, &paths).await?)))
 }

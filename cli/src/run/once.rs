@@ -67,8 +67,10 @@ async fn slot(
     } else {
         schedule.due().await
     };
-    due.map(|slot| Granted::Run(Grant::Slot(Box::new(slot))))
-        .map_err(|error| or_conflict(&options.run, error))
+    match due {
+        Ok(slot) => Ok(Granted::Run(Grant::Slot(Box::new(slot)))),
+        Err(error) => Err(or_conflict(&options.run, manager, &parse_path(&options.path)?, error).await),
+    }
 }
 
 async fn for_ever(options: &OnceOptions, manager: &ConnectionManager) -> Result<Granted, Failure> {
@@ -80,7 +82,7 @@ async fn for_ever(options: &OnceOptions, manager: &ConnectionManager) -> Result<
     if is_done(manager, &marker).await? {
         return Ok(Granted::Done);
     }
-    let guard = wait(&options.run, &mutex).await?;
+    let guard = wait(&options.run, manager, &mutex, &[mutex.path().clone()]).await?;
     // Another machine may have run the program while this one waited.
     if is_done(manager, &marker).await? {
         Grant::Locks(guard).end(false).await?;

@@ -1,28 +1,101 @@
 //! The wait for a lock, and the exit code if it takes too long.
 
+use std::time::Duration;
+
+use lockkeeper::error::Phase;
 use lockkeeper::locks::ZooKeeperLock;
-use lockkeeper::{Error, MultiLockGuard};
+use lockkeeper::{ConnectionManager, Error, Inspection, MultiLockGuard, ZnodePath};
 
 use super::options::RunOptions;
 use crate::exit::{Exit, Failure};
+use crate::inspect::print::{age, name};
 
-/// Waits for a lock, as long as the options say.
-pub(super) async fn wait(options: &RunOptions, lock: &dyn ZooKeeperLock) -> Result<MultiLockGuard, Failure> {
+/// How long the servers may take to say who holds a lock, or whether they answer at all.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// Waits for a lock, as long as the options say. `paths` are those of the lock.
+pub(super) async fn wait(
+    options: &RunOptions,
+    manager: &ConnectionManager,
+    lock: &dyn ZooKeeperLock,
+    paths: &[ZnodePath],
+) -> Result<MultiLockGuard, Failure> {
     let acquired = if options.attempt {
-        let free = lock.try_acquire().await?;
-        return free.ok_or_else(|| not_in_time(options, format!("{} is not free", lock.path())));
+        match lock.try_acquire().await? {
+            Some(guard) => return Ok(guard),
+            None => return Err(not_free(options, manager, paths).await),
+        }
     } else if let Some(timeout) = options.time_left() {
         lock.acquire_timeout(timeout).await
     } else {
         lock.acquire().await
     };
-    acquired.map_err(|error| or_conflict(options, error))
+    match acquired {
+        Ok(guard) => Ok(guard),
+        Err(error) => Err(or_conflict(options, manager, lock.path(), error).await),
+    }
 }
 
-/// The failure of a wait, with the chosen code if it was only too late.
-pub(super) fn or_conflict(options: &RunOptions, error: Error) -> Failure {
+/// The failure of a wait, with the chosen code if it was only too late. Behind a dead link the servers said who
+/// was ahead before it was dead, and nobody knows who is: then no server is reached.
+pub(super) async fn or_conflict(
+    options: &RunOptions,
+    manager: &ConnectionManager,
+    path: &ZnodePath,
+    error: Error,
+) -> Failure {
+    let is_behind_others =
+        matches!(&error, Error::Timeout { phase: Phase::Queued { .. } | Phase::Recipe(_), .. });
+    if is_behind_others && !answers(manager, path).await {
+        let waited = options.timeout.map_or_else(String::new, |timeout| format!(" within {timeout:.1?}"));
+        let message = format!(
+            "no server answers any more, so nobody knows who holds {path}; the lock was not got{waited}"
+        );
+        return Failure::new(Exit::UNAVAILABLE, message);
+    }
     let failure = Failure::from(error);
     if failure.exit() == Exit::NOT_IN_TIME { not_in_time(options, failure.to_string()) } else { failure }
+}
+
+/// Whether a server answers now.
+async fn answers(manager: &ConnectionManager, path: &ZnodePath) -> bool {
+    // Whatever the answer is, it is one.
+    let read = async { !matches!(manager.znodes().read(path).await, Err(error) if is_no_answer(&error)) };
+    manager.health().can_read && tokio::time::timeout(ANSWER, read).await.unwrap_or(false)
+}
+
+fn is_no_answer(error: &Error) -> bool {
+    matches!(error, Error::Timeout { .. } | Error::NoAnswer { .. } | Error::Closed)
+}
+
+/// The failure of an attempt, which names the holder.
+async fn not_free(options: &RunOptions, manager: &ConnectionManager, paths: &[ZnodePath]) -> Failure {
+    if options.quiet {
+        return not_in_time(options, String::new());
+    }
+    let looks = async {
+        for path in paths {
+            if let Ok(Some(lock)) = Inspection::of_path(manager, path).await
+                && let Some(who) = who(&lock)
+            {
+                return Some(format!("{path} is not free: {who}"));
+            }
+        }
+        None
+    };
+    let named = tokio::time::timeout(ANSWER, looks).await.ok().flatten();
+    let paths = || paths.iter().map(ZnodePath::as_str).collect::<Vec<_>>().join(", ");
+    not_in_time(options, named.unwrap_or_else(|| format!("{} is not free", paths())))
+}
+
+/// Who holds a lock, or is the first to wait for it.
+fn who(lock: &Inspection) -> Option<String> {
+    let (first, verb, count) = match lock.holders().next() {
+        Some(first) => (first, "holds", lock.holders().count()),
+        None => (lock.waiters().next()?, "waits", lock.waiters().count()),
+    };
+    let more = if count > 1 { format!(", and {} more", count - 1) } else { String::new() };
+    Some(format!("{} {verb}  [{}]  for {}{more}", name(first), first.czxid(), age(first.age())))
 }
 
 /// With the code and the message that the options choose.

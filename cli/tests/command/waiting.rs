@@ -75,6 +75,44 @@ async fn a_lock_that_is_not_got_in_time_ends_with_75_or_the_given_code() {
 }
 
 #[tokio::test]
+async fn an_attempt_names_the_holder_of_a_lock_that_is_not_free() {
+    for fixture in Fixture::both().await {
+        let script = "echo held; read line";
+        let mut holder = fixture.start(["lock", "/wait/named", "--", "sh", "-c", script]);
+        holder.until("held").await;
+        let mut pool = fixture.start(["semaphore", "-n", "1", "/wait/pool", "--", "sh", "-c", script]);
+        pool.until("held").await;
+        let named = format!("pid={} owner=sh[{}] holds  [0x", holder.pid(), holder.pid());
+        for attempt in [&["lock", "/wait/named"][..], &["multi", "/wait/a-free-one", "/wait/named"]] {
+            let ended = fixture.ended([attempt, &["--try", "--", "true"]].concat()).await;
+            assert_eq!(ended.code, Some(75), "{ended:?}");
+            assert!(ended.messages.contains("/wait/named is not free: host="), "{ended:?}");
+            assert!(ended.messages.contains(&named), "{ended:?}");
+        }
+        let ended = fixture.ended(["semaphore", "-n", "1", "/wait/pool", "--try", "--", "true"]).await;
+        assert!(ended.messages.contains(&format!("pid={}", pool.pid())), "{ended:?}");
+        holder.ended().await;
+        pool.ended().await;
+    }
+}
+
+#[tokio::test]
+async fn a_wait_behind_a_dead_link_names_no_contender() {
+    let fixture = Fixture::embedded().await;
+    let mut holder = fixture.start(["lock", "/wait/dead", "--", "sh", "-c", "echo held; read line"]);
+    holder.until("held").await;
+    let waiter = fixture.start(["lock", "/wait/dead", "--timeout", "3s", "--", "true"]);
+    fixture.contenders("/wait/dead", 2).await;
+    fixture.embedded.as_ref().unwrap().freeze();
+    let ended = waiter.ended().await;
+    assert_eq!(ended.code, Some(UNAVAILABLE), "{ended:?}");
+    assert!(ended.messages.contains("no server answers any more"), "{ended:?}");
+    assert!(!ended.messages.contains("pid="), "{ended:?}");
+    fixture.embedded.as_ref().unwrap().thaw();
+    holder.ended().await;
+}
+
+#[tokio::test]
 async fn a_signal_to_a_waiting_command_leaves_the_queue() {
     for fixture in Fixture::both().await {
         let mut holder = fixture.start(["lock", "/wait/signal", "--", "sh", "-c", "echo held; read line"]);
