@@ -105,8 +105,9 @@ impl Held<'_> {
                         let failure = Failure::new(Exit::INTERNAL, format!("no process: {error}"));
                         return Err(Ending::Failed(failure));
                     }
+                    Report::Asked if !is_lost => warn(asked(&policy, &lease)),
                     Report::Suspended => job::stop(),
-                    Report::Started { .. } => {}
+                    Report::Started { .. } | Report::Asked => {}
                 },
                 signal = signals.next() => supervisor.send(&match signal {
                     Signal::CONT => Order::Resume,
@@ -140,6 +141,16 @@ impl Held<'_> {
     fn policy(&self) -> Policy {
         Policy { on_loss: self.options.on_loss.clone(), grace: self.grace }
     }
+}
+
+/// Why the program is asked to end although the lock is not lost.
+fn asked(policy: &Policy, lease: &LeaseEnd) -> String {
+    let left = lease.end().since_boot().saturating_sub(BootTime::now().since_boot());
+    let what = match policy.on_loss {
+        OnLoss::Run(_) => "the command of --on-loss is run",
+        _ => "the program gets SIGTERM",
+    };
+    format!("no server confirms the session, and the lease ends in {left:.1?}, so {what}")
 }
 
 fn revoke(supervisor: &Supervisor, on_revoke: OnRevoke) {

@@ -41,6 +41,8 @@ pub(crate) enum Order {
 pub(crate) enum Report {
     /// The program runs, in the process group of this number.
     Started { group: i32, supervisor: i32 },
+    /// The program was asked to end, because the lease is about to end or the lock is lost.
+    Asked,
     /// The program was stopped from the terminal.
     Suspended,
     /// The program and all its processes are gone.

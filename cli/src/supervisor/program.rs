@@ -62,6 +62,8 @@ struct Loop {
 struct Run {
     plan: Plan,
     policy: Policy,
+    /// The variables that name the lock.
+    environment: Vec<(String, String)>,
     group: Pid,
     ended: Option<Ended>,
     /// What the program gets, unless it is due to be killed.
@@ -120,6 +122,7 @@ impl Loop {
                 Due::Ask => {
                     run.send_signals();
                     ask(run);
+                    self.report(Report::Asked);
                     continue;
                 }
                 Due::Kill => {
@@ -173,17 +176,23 @@ impl Loop {
         }
         let started = new_process()
             .args(&self.command)
-            .envs(environment)
+            .envs(environment.iter().cloned())
             .stdin(input.map_or_else(Stdio::null, Stdio::from))
             .spawn();
         // The child is waited for with all others.
         let started = started.map(|child| Pid::from_raw(child.id().cast_signed()));
         match started {
             Ok(Some(group)) => {
-                let signals = Vec::new();
-                let run =
-                    Run { plan, policy, group, ended: None, signals, is_left: false, is_stopping: false };
-                self.run = Some(run);
+                self.run = Some(Run {
+                    plan,
+                    policy,
+                    environment,
+                    group,
+                    ended: None,
+                    signals: Vec::new(),
+                    is_left: false,
+                    is_stopping: false,
+                });
                 let supervisor = getpid().as_raw_pid();
                 self.report(Report::Started { group: group.as_raw_pid(), supervisor });
             }
@@ -314,6 +323,7 @@ fn ask(run: &Run) {
         OnLoss::Run(command) => {
             let started = new_process()
                 .args(["sh", "-c", command])
+                .envs(run.environment.iter().cloned())
                 .env("LOCKKEEPER_GROUP", run.group.as_raw_pid().to_string())
                 .stdin(Stdio::null())
                 .spawn();

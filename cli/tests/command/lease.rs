@@ -104,6 +104,23 @@ async fn on_loss_a_command_is_run_and_finds_the_group() {
 }
 
 #[tokio::test]
+async fn on_loss_a_command_finds_the_path_the_node_and_the_token() {
+    let names = "echo $LOCKKEEPER_PATH $LOCKKEEPER_NODE $LOCKKEEPER_TOKEN";
+    let hook = format!("{names}; kill -s USR1 -- -$LOCKKEEPER_GROUP");
+    let script = format!("trap 'exit 5' USR1; {names}; {UNTIL_A_SIGNAL}");
+    let server = TestServer::start().await.unwrap();
+    let fixture = Fixture::at(&server.connect_string()).brief();
+    let mut running = fixture.start(["lock", "/lease/names", "--on-loss", &hook, "--", "sh", "-c", &script]);
+    let read = running.line().await;
+    server.freeze();
+    let ended = running.ended().await;
+    assert!(read.starts_with("/lease/names /lease/names/_c_"), "{read}");
+    assert_eq!((ended.code, ended.output.trim()), (Some(79), read.as_str()), "{ended:?}");
+    let why = "no server confirms the session, and the lease ends in";
+    assert!(ended.messages.contains(why) && ended.messages.contains("--on-loss is run"), "{ended:?}");
+}
+
+#[tokio::test]
 async fn on_loss_ignore_lets_the_program_end_by_itself_and_tells_the_loss() {
     let script = "trap 'echo asked' TERM; echo ready; read line; echo done";
     let (server, mut running) = frozen("/lease/ignore", &["--on-loss", "ignore"], script).await;
