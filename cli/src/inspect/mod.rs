@@ -45,8 +45,9 @@ pub(crate) struct InspectOptions {
 }
 
 /// The form of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
+    #[default]
     Table,
     Json,
 }

@@ -5,6 +5,9 @@ use std::time::{Duration, SystemTime};
 use lockkeeper::FencingToken;
 use lockkeeper::inspect::{ContenderInfo, Identity};
 
+/// The data of a node that was asked for a release.
+pub(crate) const REVOKE: &str = "__REVOKE__";
+
 /// The two greatest units of an age.
 pub(crate) fn age(age: Duration) -> String {
     let seconds = age.as_secs();
@@ -25,11 +28,16 @@ pub(crate) fn name(of: &ContenderInfo) -> String {
 /// The same by what its node says, or `None` if that may not be read, and by its session.
 pub(crate) fn named(identity: Option<&Identity>, session: i64) -> String {
     let Some(identity) = identity else { return format!("session={session:#x} (its data may not be read)") };
-    match (identity.host(), identity.pid(), identity.owner()) {
-        (Some(host), Some(pid), Some(owner)) => format!("host={host} pid={pid} owner={owner}"),
-        (Some(host), Some(pid), None) => format!("host={host} pid={pid}"),
+    match (identity.host(), identity.pid()) {
+        (Some(host), Some(pid)) => {
+            let note = identity.note().map_or_else(String::new, |note| format!(" {note}"));
+            let owner = identity.owner().map_or_else(String::new, |owner| format!(" owner={owner}"));
+            format!("host={host} pid={pid}{note}{owner}")
+        }
         _ => match identity.to_string() {
             text if text.is_empty() => format!("session={session:#x}"),
+            // The request overwrites the name.
+            text if text == REVOKE => format!("session={session:#x} (asked to release)"),
             text => text,
         },
     }

@@ -5,12 +5,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lockkeeper::{ConnectionManager, Lost};
 use rustix::process::Signal;
+use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::grant::{Grant, LockInfo};
 use super::job;
 use super::nest::Nest;
 use super::options::{OnRevoke, RunOptions};
+use super::requests;
 use crate::exit::{Exit, Failure};
 use crate::output::warn;
 use crate::signals::Signals;
@@ -49,7 +51,7 @@ impl Held<'_> {
         self.supervisor
             .start_program(&start)
             .map_err(|error| Failure::new(Exit::INTERNAL, format!("the program was not started: {error}")))?;
-        let outcome = match self.watch(look_every, lease).await {
+        let outcome = match self.watch(manager, look_every, lease).await {
             Ok(outcome) => outcome,
             Err(Ending::Failed(failure)) => return Err(failure),
             Err(Ending::SupervisorDied(died)) => {
@@ -78,14 +80,20 @@ impl Held<'_> {
         Ok(())
     }
 
-    async fn watch(&mut self, look_every: Duration, mut lease: LeaseEnd) -> Result<Outcome, Ending> {
+    async fn watch(
+        &mut self,
+        manager: &ConnectionManager,
+        look_every: Duration,
+        mut lease: LeaseEnd,
+    ) -> Result<Outcome, Ending> {
         let policy = self.policy();
         let Self { grant, supervisor, signals, options, .. } = self;
         let mut looks = interval(look_every);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Kept over the rounds of the loop: a new future would ask the servers again.
-        let (mut losing, mut asking) = (pin!(grant.lost()), pin!(grant.revoke_requested()));
-        let (mut is_lost, mut was_asked, mut was_killed) = (false, false, false);
+        let (told, mut requests) = mpsc::channel(1);
+        let (mut losing, mut following) = (pin!(grant.lost()), pin!(requests::follow(manager, grant, told)));
+        let (mut is_lost, mut was_killed) = (false, false);
         loop {
             tokio::select! {
                 biased;
@@ -119,12 +127,8 @@ impl Held<'_> {
                     lease.lose(&policy, BootTime::now());
                     supervisor.send(&Order::Lost);
                 }
-                asked = &mut asking, if !was_asked && !is_lost => {
-                    was_asked = true;
-                    if asked.is_ok() {
-                        revoke(supervisor, options.on_revoke);
-                    }
-                }
+                () = &mut following, if !is_lost => {}
+                Some(()) = requests.recv(), if !is_lost => revoke(supervisor, options.on_revoke),
                 _ = looks.tick() => {}
             }
             if !is_lost && lease.extend(BootTime::of(grant.valid_until())) {

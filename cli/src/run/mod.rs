@@ -13,6 +13,7 @@ pub(crate) mod job;
 mod nest;
 mod once;
 mod options;
+pub(crate) mod requests;
 mod start;
 mod wait;
 
@@ -30,7 +31,7 @@ use crate::exit::{Exit, Failure};
 
 pub(crate) async fn lock(options: &LockOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
     run(&options.run, connection, async |manager, nest| {
-        let mutex = Mutex::new(manager, &options.path)?.with_node_data(nest.node_data(manager.node_data()));
+        let mutex = Mutex::new(manager, &options.path)?.with_node_data(data(&options.run, manager, nest));
         granted(&options.run, manager, &mutex).await
     })
     .await
@@ -51,7 +52,7 @@ pub(crate) async fn write(options: &LockOptions, connection: &ConnectionOptions)
 }
 
 fn rw_lock(options: &LockOptions, manager: &ConnectionManager, nest: &Nest) -> Result<RwLock, Failure> {
-    Ok(RwLock::new(manager, &options.path)?.with_node_data(nest.node_data(manager.node_data())))
+    Ok(RwLock::new(manager, &options.path)?.with_node_data(data(&options.run, manager, nest)))
 }
 
 pub(crate) async fn semaphore(
@@ -59,8 +60,11 @@ pub(crate) async fn semaphore(
     connection: &ConnectionOptions,
 ) -> Result<Exit, Failure> {
     run(&options.run, connection, async |manager, nest| {
-        let semaphore = Semaphore::new(manager, &options.path, options.permits)?
-            .with_node_data(nest.node_data(manager.node_data()));
+        let semaphore = Semaphore::new(manager, &options.path, options.permits)?.with_node_data(data(
+            &options.run,
+            manager,
+            nest,
+        ));
         granted(&options.run, manager, &semaphore.permits(options.take)).await
     })
     .await
@@ -70,7 +74,7 @@ pub(crate) async fn multi(options: &MultiOptions, connection: &ConnectionOptions
     run(&options.run, connection, async |manager, nest| {
         let mut builder = MultiLock::builder();
         for path in &options.paths {
-            let mutex = Mutex::new(manager, path)?.with_node_data(nest.node_data(manager.node_data()));
+            let mutex = Mutex::new(manager, path)?.with_node_data(data(&options.run, manager, nest));
             builder = builder.lock(&mutex);
         }
         let locks = builder.build()?;
@@ -82,11 +86,16 @@ pub(crate) async fn multi(options: &MultiOptions, connection: &ConnectionOptions
 
 pub(crate) async fn elect(options: &ElectOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
     run(&options.run, connection, async |manager, _| {
-        let default = || String::from_utf8_lossy(manager.node_data()).into_owned();
+        let default = || String::from_utf8_lossy(&options.run.with_note(manager.node_data())).into_owned();
         let id = options.id.clone().unwrap_or_else(default);
         granted(&options.run, manager, &Election::new(manager, &options.path, id)?).await
     })
     .await
+}
+
+/// What the nodes of a lock say of this command.
+fn data(options: &RunOptions, manager: &ConnectionManager, nest: &Nest) -> Vec<u8> {
+    nest.node_data(&options.with_note(manager.node_data()))
 }
 
 async fn granted(

@@ -55,6 +55,7 @@ async fn slot(
 ) -> Result<Granted, Failure> {
     let missed = if options.catch_up { Missed::CatchUp } else { Missed::Skip };
     let schedule = Schedule::new(manager, &options.path, interval)?
+        .with_node_data(options.run.with_note(manager.node_data()))
         .with_offset(options.offset.unwrap_or_default())
         .with_missed(missed);
     let due = if options.run.attempt {
@@ -77,7 +78,8 @@ async fn for_ever(options: &OnceOptions, manager: &ConnectionManager) -> Result<
     let path = parse_path(&options.path)?;
     // A cell refuses the root, where the nodes would be among those of all other programs.
     OnceCell::new(manager, &path)?;
-    let mutex = Mutex::new(manager, format!("{path}/locks"))?;
+    let data = options.run.with_note(manager.node_data());
+    let mutex = Mutex::new(manager, format!("{path}/locks"))?.with_node_data(data);
     let marker = format!("{path}/value");
     if is_done(manager, &marker).await? {
         return Ok(Granted::Done);

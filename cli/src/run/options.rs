@@ -7,8 +7,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use lockkeeper::BootInstant;
 
+use crate::output::is_printable;
 use crate::span;
 use crate::supervisor::OnLoss;
+
+/// The greatest number of characters of a note.
+const NOTE_CHARS_MAX: usize = 60;
 
 /// A lock at one path.
 #[derive(Debug, Args)]
@@ -78,6 +82,10 @@ pub(crate) struct RunOptions {
     #[arg(short, long)]
     pub(super) quiet: bool,
 
+    /// What to say of this holder, for people who look: a ticket, a reason, whom to call
+    #[arg(long, value_name = "TEXT", value_parser = note)]
+    pub(super) note: Option<String>,
+
     /// When the command began
     #[arg(skip = BootInstant::now())]
     pub(super) began: BootInstant,
@@ -116,10 +124,27 @@ pub(crate) enum OnRevoke {
 }
 
 impl RunOptions {
+    /// The data of a process with the note behind it.
+    pub(super) fn with_note(&self, process: &[u8]) -> Vec<u8> {
+        let note = self.note.as_ref().map_or_else(String::new, |note| format!(" {note}"));
+        [process, note.as_bytes()].concat()
+    }
+
     /// What is left of the time to wait. `None` without a limit.
     pub(super) fn time_left(&self) -> Option<Duration> {
         self.timeout.map(|timeout| timeout.saturating_sub(BootInstant::now().since(self.began)))
     }
+}
+
+/// A note is a part of a node's data, whose other parts have `=` in them.
+fn note(text: &str) -> Result<String, String> {
+    let is_plain = text.chars().all(|c| is_printable(c) && c != '=');
+    if text.trim().is_empty() || !is_plain || text.chars().count() > NOTE_CHARS_MAX {
+        return Err(format!(
+            "give a text of at most {NOTE_CHARS_MAX} characters, without control characters and ="
+        ));
+    }
+    Ok(text.trim().to_owned())
 }
 
 fn on_loss(text: &str) -> Result<OnLoss, Infallible> {

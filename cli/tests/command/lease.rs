@@ -1,7 +1,7 @@
 //! The program ends before the lease does.
 
 use lockkeeper::{ConnectionManager, Revoker};
-use lockkeeper_tests::{Direction, Ensemble, Proxies, left_out};
+use lockkeeper_tests::{Direction, Ensemble, Proxies, Timing, eventually, left_out};
 use lockkeeper_testserver::{Isolation, TestEnsemble, TestServer};
 
 use crate::fixture::{Fixture, Running, UNTIL_A_SIGNAL, gone};
@@ -199,5 +199,30 @@ async fn a_holder_that_is_asked_to_release_gets_sigterm_or_ignores_it() {
             }
             assert_eq!(running.ended().await.code, Some(code));
         }
+    }
+}
+
+/// A request overwrites the data of the node.
+#[tokio::test]
+async fn a_holder_that_ignores_a_request_stays_visible_and_hears_of_the_next_one() {
+    for fixture in Fixture::both().await {
+        let path = "/lease/ignored";
+        let script = "echo ready; read line";
+        let command = ["lock", path, "--note", "ticket 7", "--on-revoke", "ignore", "--", "sh", "-c", script];
+        let mut running = fixture.start(command);
+        running.until("ready").await;
+        for _ in 0..2 {
+            assert_eq!(fixture.ended(["revoke", path]).await.code, Some(0));
+            assert!(running.message().await.contains("another client asks for the lock"));
+            let pid = running.pid();
+            let visible =
+                format!("\"pid\":{pid},\"owner\":\"sh[{pid}]\",\"note\":\"ticket 7 (asked to release)\"");
+            let look = async || {
+                let seen = fixture.ended(["inspect", "-o", "json", path]).await;
+                seen.output.contains(&visible).then_some(())
+            };
+            eventually(visible.clone(), Timing::event(), look).await.unwrap();
+        }
+        running.ended().await;
     }
 }

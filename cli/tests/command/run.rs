@@ -131,3 +131,27 @@ async fn between_the_session_and_the_program_there_is_one_round_trip() {
 fn is(passed: &Passed, op: Op) -> bool {
     passed.subject == Subject::Request(op)
 }
+
+#[tokio::test]
+async fn a_note_is_shown_wherever_the_holder_is() {
+    for fixture in Fixture::both().await {
+        let script = "echo held; read line";
+        for (subcommand, path) in
+            [("lock", "/run/note/lock"), ("elect", "/run/note/elect"), ("once", "/run/note/once")]
+        {
+            let command = [subcommand, path, "--note", " ticket 4711 ", "--", "sh", "-c", script];
+            let mut running = fixture.start(command);
+            running.until("held").await;
+            let named = format!("pid={} ticket 4711", running.pid());
+            for look in [&["tree", "/run/note"][..], &["top", "-b", "-n", "1", "/run/note"]] {
+                let ended = fixture.ended(look).await;
+                assert!(ended.output.contains(&named), "{subcommand} {look:?}: {ended:?}");
+            }
+            running.ended().await;
+        }
+        for wrong in ["", " ", "a=b", "a\nb", &"x".repeat(61)] {
+            let ended = fixture.ended(["lock", "/run/note", "--note", wrong, "--", "echo", "ran"]).await;
+            assert_eq!((ended.code, ended.output.as_str()), (Some(64), ""), "{wrong:?}: {ended:?}");
+        }
+    }
+}
