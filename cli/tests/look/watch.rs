@@ -20,7 +20,9 @@ async fn each_change_is_a_line_as_it_happens() {
         println!("{line}");
         assert!(line.contains("pid="), "the name is that from before: {line}");
         guard.release().await.unwrap();
-        println!("{}", running.until("released or lost after").await);
+        let line = running.until("released or lost after").await;
+        println!("{line}");
+        assert!(line.contains(", held for "), "{line}");
         let second = waiting.wait().await.unwrap();
         running.until("  holds  ").await;
         second.release().await.unwrap();
