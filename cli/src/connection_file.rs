@@ -8,8 +8,8 @@ use toml::{Table, Value};
 
 use crate::exit::Failure;
 
-const NAMES: &str = "connect, auth, acl, session-timeout, connect-timeout, tick-time, token-generation, tls-ca, \
-                     tls-cert and tls-key";
+const NAMES: &str = "connect, auth, acl, session-timeout, connect-timeout, tick-time, token-generation, \
+                     tls-ca, tls-cert and tls-key";
 
 /// The settings in a file, as texts. Numbers are as they are read.
 #[derive(Default)]

@@ -10,8 +10,9 @@ use lockkeeper::{ConnectionManager, Error, ZnodePath};
 use serde::Serialize;
 
 use crate::connection::ConnectionOptions;
+use crate::escape::to_text;
 use crate::exit::{Exit, Failure};
-use crate::inspect::json::{Node, to_text};
+use crate::inspect::json::Node;
 use crate::inspect::print::{fence, name, now};
 use crate::inspect::{Format, parse_path};
 use crate::output::{say, warn};

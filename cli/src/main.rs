@@ -6,10 +6,12 @@ mod connection;
 mod connection_file;
 mod deadlocks;
 mod doctor;
+mod escape;
 mod exit;
 mod follow;
 mod four_letter_words;
 mod inspect;
+mod log;
 mod options;
 mod output;
 mod partial;
@@ -43,14 +45,17 @@ fn main() -> ExitCode {
         _ => {}
     }
     let ended = match Options::try_parse() {
-        Ok(options) => dispatch(options),
+        Ok(options) => {
+            options.log.start(matches!(&options.command, Command::Top(options) if options.draws()));
+            dispatch(options)
+        }
         Err(error) => Ok(print_usage(&error)),
     };
     match ended {
         Ok(exit) => exit.into(),
         Err(failure) => {
             if !failure.is_quiet() {
-                output::warn(&failure);
+                output::fail(&failure);
             }
             failure.exit().into()
         }
@@ -77,7 +82,7 @@ fn dispatch(options: Options) -> Result<Exit, Failure> {
 }
 
 async fn subcommand(options: Options) -> Result<Exit, Failure> {
-    let Options { connection, command } = options;
+    let Options { connection, command, log: _ } = options;
     match command {
         Command::Lock(options) => run::lock(&options, &connection).await,
         Command::Read(options) => run::read(&options, &connection).await,

@@ -8,6 +8,7 @@ use crate::connection::ConnectionOptions;
 use crate::deadlocks::DeadlocksOptions;
 use crate::doctor::DoctorOptions;
 use crate::inspect::InspectOptions;
+use crate::log::LogOptions;
 use crate::run::{ElectOptions, LockOptions, MultiOptions, OnceOptions, SemaphoreOptions};
 use crate::serve::ServeOptions;
 use crate::top::TopOptions;
@@ -24,6 +25,9 @@ use crate::watch::WatchOptions;
 pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) connection: ConnectionOptions,
+
+    #[command(flatten)]
+    pub(crate) log: LogOptions,
 
     #[command(subcommand)]
     pub(crate) command: Command,

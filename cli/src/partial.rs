@@ -3,7 +3,7 @@
 use lockkeeper::inspect::Survey;
 use lockkeeper::{Inspection, ZnodePath};
 
-use crate::output::printable;
+use crate::escape::printable;
 
 /// The number of paths that are named.
 const NAMED_MAX: usize = 3;

@@ -1,6 +1,6 @@
 //! Commands that a person may paste into a shell.
 
-use crate::output::is_printable;
+use crate::escape::is_printable;
 
 /// A command line of a POSIX shell that runs exactly these words, whatever is in them.
 pub(crate) fn command(words: &[&str]) -> String {

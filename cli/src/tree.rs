@@ -7,10 +7,11 @@ use lockkeeper::Inspection;
 use lockkeeper::inspect::{Survey, SurveyGroup};
 
 use crate::connection::ConnectionOptions;
+use crate::escape::printable;
 use crate::exit::{Exit, Failure};
 use crate::inspect::print::{age, name};
 use crate::inspect::{Format, json, parse_path};
-use crate::output::{printable, say, warn};
+use crate::output::{say, warn};
 use crate::partial::{NODES, partial};
 
 #[derive(Debug, Args)]

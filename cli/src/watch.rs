@@ -10,9 +10,10 @@ use lockkeeper::{BootInstant, Inspection};
 use serde::Serialize;
 
 use crate::connection::ConnectionOptions;
+use crate::escape::to_text;
 use crate::exit::{Exit, Failure};
 use crate::follow::Follow;
-use crate::inspect::json::{Node, to_text};
+use crate::inspect::json::Node;
 use crate::inspect::print::{age, name, now, token};
 use crate::inspect::{Format, parse_path};
 use crate::output::{say, warn};

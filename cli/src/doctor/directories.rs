@@ -9,8 +9,8 @@ use lockkeeper::znodes::Stat;
 use super::finding::Finding;
 use super::limits::PACKET_MAX;
 use super::options::DoctorOptions;
+use crate::escape::printable;
 use crate::exit::Failure;
-use crate::output::printable;
 use crate::partial::partial;
 
 /// A counter beyond this many creates is near its end, 2³¹ − 1.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::escape::printable;
 use crate::four_letter_words::Address;
-use crate::output::printable;
 
 /// The greatest length of an answer that is no report.
 const FAILURE_CHARS: usize = 120;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use lockkeeper::Inspection;
 
+use crate::escape::printable;
 use crate::four_letter_words::addresses;
-use crate::output::printable;
 
 /// The clients of all servers that answered.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::clients::Clients;
 use super::print::token;
-use crate::output::is_printable;
+use crate::escape::to_text;
 
 /// The version of the schema. Fields may be added within a version.
 const SCHEMA: u32 = 1;
@@ -89,22 +89,6 @@ pub(crate) fn group_line(group: &SurveyGroup) -> String {
     to_text(&GroupLine { schema: SCHEMA, path, recipe: "group", members: members.collect() })
 }
 
-pub(crate) fn to_text(value: &impl Serialize) -> String {
-    // Maps with keys that are no text, and values that fail, are the only errors. There are none here.
-    let text = serde_json::to_string(value).unwrap_or_default();
-    let mut line = String::new();
-    for c in text.chars() {
-        if is_printable(c) {
-            line.push(c);
-        } else {
-            // Only texts have such characters, and this is how JSON escapes them.
-            let mut units = [0; 2];
-            line.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
-        }
-    }
-    line
-}
-
 impl Node {
     pub(crate) fn of(of: &ContenderInfo, clients: Option<&Clients>) -> Self {
         Self {
@@ -156,18 +140,5 @@ fn kind(kind: Kind) -> Option<&'static str> {
         Kind::LATCH => Some("latch"),
         Kind::LIMIT => Some("limit"),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_would_upset_a_terminal_is_escaped_and_read_back_as_it_was() {
-        let text = "it's \"größe\" \\ \n\u{1b}\u{7f}\u{202e}\u{e0001}";
-        let line = to_text(&text);
-        assert!(line.chars().all(is_printable), "{line}");
-        assert_eq!(serde_json::from_str::<String>(&line).unwrap(), text);
     }
 }

@@ -91,8 +91,8 @@ impl Held<'_> {
         let mut looks = interval(look_every);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Kept over the rounds of the loop: a new future would ask the servers again.
-        let (told, mut requests) = mpsc::channel(1);
-        let (mut losing, mut following) = (pin!(grant.lost()), pin!(requests::follow(manager, grant, told)));
+        let (heard, mut requests) = mpsc::channel(1);
+        let (mut losing, mut following) = (pin!(grant.lost()), pin!(requests::follow(manager, grant, heard)));
         let (mut is_lost, mut was_killed) = (false, false);
         loop {
             tokio::select! {

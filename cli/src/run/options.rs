@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use lockkeeper::BootInstant;
 
-use crate::output::is_printable;
+use crate::escape::is_printable;
 use crate::span;
 use crate::supervisor::OnLoss;
 

@@ -21,12 +21,12 @@ const BEHIND_THE_NOTE: [&str; 3] = [" holds=", " until=", " owner="];
 type Said = (ZnodePath, Vec<u8>);
 
 /// Tells of each request to release, and writes again who holds. Does not end.
-pub(super) async fn follow(manager: &ConnectionManager, grant: &Grant, told: mpsc::Sender<()>) {
+pub(super) async fn follow(manager: &ConnectionManager, grant: &Grant, heard: mpsc::Sender<()>) {
     // Without an answer nothing can be written again, but a request is heard all the same.
     let said = read(manager, grant).await.unwrap_or_default();
     while grant.revoke_requested().await.is_ok() {
         // A request that was not heard of yet is the same as this one.
-        let _ = told.try_send(());
+        let _ = heard.try_send(());
         if !matches!(restore(manager, &said).await, Ok(true)) {
             break;
         }

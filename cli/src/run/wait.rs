@@ -36,8 +36,8 @@ pub(super) async fn wait(
     }
 }
 
-/// The failure of a wait, with the chosen code if it was only too late. Behind a dead link the servers said who
-/// was ahead before it was dead, and nobody knows who is: then no server is reached.
+/// The failure of a wait, with the chosen code if it was only too late. What the servers said of the
+/// contenders ahead may be wrong once the link is dead: then no server is reached, and nobody is named.
 pub(super) async fn or_conflict(
     options: &RunOptions,
     manager: &ConnectionManager,

@@ -13,8 +13,8 @@ pub(super) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// The widths of the paths and of the holders in this many columns. Paths have what they need, and the holders
-/// have the rest.
+/// The widths of the paths and of the holders in this many columns. Paths have what they need, and the
+/// holders have the rest.
 pub(super) fn shared(columns: usize, paths: usize, holders: usize) -> (usize, usize) {
     let kept = holders.min(HOLDER_MIN).min(columns / 3);
     let path = paths.min(columns - kept);

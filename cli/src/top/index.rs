@@ -138,7 +138,7 @@ impl Index {
                     !is_semaphore && (!queue::is_contender(child) || checked.get(*child) == Some(&true))
                 };
                 let names: Vec<String> = children.iter().filter(is_searched).cloned().collect();
-                if !self.known.contains_key(path) || self.is_beyond(path, has_children) {
+                if !self.known.contains_key(path) || self.leave_out(path, has_children) {
                     return;
                 }
                 let rate = self.known.get(path).and_then(|before| before.rate(lock.as_ref(), now));
@@ -151,8 +151,8 @@ impl Index {
         }
     }
 
-    /// Leaves a directory out that is one too many.
-    fn is_beyond(&mut self, path: &ZnodePath, has_children: bool) -> bool {
+    /// Leaves a directory out if it is one too many. Returns whether it is.
+    fn leave_out(&mut self, path: &ZnodePath, has_children: bool) -> bool {
         let is_new = has_children && self.known.get(path).is_some_and(|of| !of.has_children);
         let is_beyond = is_new && *path != self.root && self.counted >= self.nodes_max;
         if is_beyond {

@@ -9,8 +9,8 @@ use lockkeeper::inspect::Identity;
 use lockkeeper::{ConnectionManager, Error, Inspection, ZnodePath};
 use tokio::sync::{mpsc, watch};
 
-use super::TopOptions;
 use super::index::{Head, Index, Seen};
+use super::options::TopOptions;
 use super::queue::{Queue, is_semaphore, may_be_a_directory};
 use super::row::Row;
 use crate::inspect::print::named;

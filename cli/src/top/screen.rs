@@ -12,8 +12,8 @@ use super::row::{Row, Sort};
 use super::state::{Act, State, View};
 use super::words::{COLUMNS, cells, head, headline, partial};
 use crate::act::{meaning, request};
+use crate::escape::printable;
 use crate::inspect::print::age;
-use crate::output::printable;
 
 const KEYS: &str = "? help  / filter  enter inspect  v ask to release  x take away  q quit";
 

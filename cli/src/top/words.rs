@@ -1,8 +1,8 @@
 //! The words of the list, on a screen and in batch mode: pure.
 
 use super::row::{Row, Sort};
+use crate::escape::printable;
 use crate::inspect::print::age;
-use crate::output::printable;
 
 /// The number of columns.
 pub(super) const COLUMNS: usize = 6;

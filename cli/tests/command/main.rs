@@ -12,6 +12,7 @@
 mod doctor;
 mod fixture;
 mod lease;
+mod log;
 mod nested;
 mod once;
 mod output;

@@ -20,14 +20,32 @@ async fn every_subcommand_closes_its_session() {
         &["revoke", "/look/close/a"],
         &["revoke", "/look/close/none"],
         &["doctor"],
+        &["top", "-b", "-n", "1"],
         &["lock", "/look/close/b", "--", "true"],
+        &["read", "/look/close/rw", "--", "true"],
+        &["write", "/look/close/rw", "--", "true"],
+        &["semaphore", "-n", "1", "/look/close/pool", "--", "true"],
+        &["multi", "/look/close/b", "/look/close/c", "--", "true"],
+        &["elect", "/look/close/e", "--", "true"],
+        &["once", "/look/close/once", "--", "true"],
+        &["once", "--every", "1h", "/look/close/slots", "--try", "--", "true"],
+        &["lock", "/look/close/none", "--", "/no/such/program"],
         &["lock", "/look/close/a", "--try", "--", "true"],
         &["release", "/look/close/a", "--force", "--yes"],
     ] {
         fixture.run(arguments).await;
         assert_eq!(server.sessions(), before, "{arguments:?}");
     }
-    for arguments in [&["watch", "/look/close/a"][..], &["inspect", "-w", "/look/close/a"], &["top"]] {
+    let guard = (guard, Mutex::new(&fixture.manager, "/look/close/a").unwrap().acquire().await.unwrap());
+    for arguments in [
+        &["watch", "/look/close/a"][..],
+        &["inspect", "-w", "/look/close/a"],
+        &["top"],
+        &["top", "-b"],
+        &["deadlocks", "/", "--watch"],
+        &["lock", "/look/close/a", "--", "true"],
+        &["release", "/look/close/a", "--force"],
+    ] {
         let mut terminal = Terminal::start(&fixture, arguments);
         let opened = async || (server.sessions().len() > before.len()).then_some(());
         eventually("a session", Timing::event(), opened).await.unwrap();

@@ -3,16 +3,8 @@
 use lockkeeper::ZnodePath;
 use lockkeeper::inspect::{ContenderInfo, Role};
 
-use super::{Action, Key, State, View};
-
-/// What is done to holders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::top) enum Act {
-    /// They are asked to release.
-    Ask,
-    /// The lock is taken away from them.
-    Release,
-}
+use super::keys::{Act, Action, Key, View};
+use super::model::State;
 
 impl State {
     /// Lets the holders of the selected lock be read, for a question.
@@ -28,7 +20,7 @@ impl State {
     }
 
     /// The holders of a lock were read for a question. Nothing comes of it if a key was pressed meanwhile.
-    pub(in crate::top) fn ask_about(
+    pub(crate) fn ask_about(
         &mut self,
         act: Act,
         path: ZnodePath,
@@ -76,7 +68,7 @@ impl State {
     }
 
     /// The servers have answered to what a key asked for.
-    pub(in crate::top) fn acted(&mut self, outcome: String) {
+    pub(crate) fn acted(&mut self, outcome: String) {
         self.is_acting = false;
         self.message = outcome;
         self.acts += 1;
@@ -88,6 +80,7 @@ mod tests {
     use lockkeeper::{ConnectionManager, Inspection, Mutex};
     use lockkeeper_testserver::TestServer;
 
+    use super::super::keys::Move;
     use super::super::list::tests::row;
     use super::*;
     use crate::top::reader::Look;
@@ -157,7 +150,7 @@ mod tests {
         state.ask_about(Act::Release, path, Ok(contenders));
         assert_eq!(state.on_key(Key::Char('y'), false), Action::Nothing);
         assert!(matches!(state.view, View::Confirm(..)) && state.foot().contains("enlarge"));
-        assert_eq!(state.on_key(Key::Move(super::super::Move::Down), false), Action::Nothing);
+        assert_eq!(state.on_key(Key::Move(Move::Down), false), Action::Nothing);
         assert!(matches!(state.view, View::Confirm(..)), "a question can be read to its end");
         assert!(matches!(press(&mut state, 'y'), Action::Act(Act::Release, _)));
         // One thing at a time.

@@ -2,11 +2,11 @@
 
 use lockkeeper::ZnodePath;
 
-use super::Move;
+use super::keys::Move;
 use crate::top::row::{Row, Sort};
 
 #[derive(Debug)]
-pub(in crate::top) struct List {
+pub(crate) struct List {
     all: Vec<Row>,
     /// Those that pass the filter, in order.
     rows: Vec<Row>,
@@ -36,16 +36,16 @@ impl List {
         }
     }
 
-    pub(in crate::top) fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
     /// The number of locks that the filter hides.
-    pub(in crate::top) fn hidden(&self) -> usize {
+    pub(crate) fn hidden(&self) -> usize {
         self.all.len() - self.rows.len()
     }
 
-    pub(in crate::top) fn filter(&self) -> &str {
+    pub(crate) fn filter(&self) -> &str {
         &self.filter
     }
 
@@ -54,7 +54,7 @@ impl List {
         self.arrange();
     }
 
-    pub(in crate::top) fn sort(&self) -> Sort {
+    pub(crate) fn sort(&self) -> Sort {
         self.sort
     }
 
