@@ -110,7 +110,7 @@ async fn follow(
 
 /// Reads a path of the command line.
 pub(crate) fn parse_path(path: &str) -> Result<ZnodePath, Failure> {
-    path.parse().map_err(|error| Failure::usage(format!("{path}: {error}")))
+    path.parse().map_err(|error: lockkeeper::error::PathError| Failure::usage(error.to_string()))
 }
 
 async fn look(manager: &ConnectionManager, paths: &[ZnodePath]) -> Result<Vec<Seen>, Failure> {

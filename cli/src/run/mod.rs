@@ -28,8 +28,10 @@ use self::start::{Granted, run};
 use self::wait::wait;
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
+use crate::inspect::parse_path;
 
 pub(crate) async fn lock(options: &LockOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
+    parse_path(&options.path)?;
     run(&options.run, connection, async |manager, nest| {
         let mutex = Mutex::new(manager, &options.path)?.with_node_data(data(&options.run, manager, nest));
         granted(&options.run, manager, &mutex).await
@@ -38,6 +40,7 @@ pub(crate) async fn lock(options: &LockOptions, connection: &ConnectionOptions) 
 }
 
 pub(crate) async fn read(options: &LockOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
+    parse_path(&options.path)?;
     run(&options.run, connection, async |manager, nest| {
         granted(&options.run, manager, &rw_lock(options, manager, nest)?.reader()).await
     })
@@ -45,6 +48,7 @@ pub(crate) async fn read(options: &LockOptions, connection: &ConnectionOptions) 
 }
 
 pub(crate) async fn write(options: &LockOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
+    parse_path(&options.path)?;
     run(&options.run, connection, async |manager, nest| {
         granted(&options.run, manager, &rw_lock(options, manager, nest)?.writer()).await
     })
@@ -59,6 +63,7 @@ pub(crate) async fn semaphore(
     options: &SemaphoreOptions,
     connection: &ConnectionOptions,
 ) -> Result<Exit, Failure> {
+    parse_path(&options.path)?;
     run(&options.run, connection, async |manager, nest| {
         let semaphore = Semaphore::new(manager, &options.path, options.permits)?.with_node_data(data(
             &options.run,
@@ -71,6 +76,7 @@ pub(crate) async fn semaphore(
 }
 
 pub(crate) async fn multi(options: &MultiOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
+    options.paths.iter().try_for_each(|path| parse_path(path).map(drop))?;
     run(&options.run, connection, async |manager, nest| {
         let mut builder = MultiLock::builder();
         for path in &options.paths {
@@ -85,6 +91,7 @@ pub(crate) async fn multi(options: &MultiOptions, connection: &ConnectionOptions
 }
 
 pub(crate) async fn elect(options: &ElectOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
+    parse_path(&options.path)?;
     run(&options.run, connection, async |manager, _| {
         let default = || String::from_utf8_lossy(&options.run.with_note(manager.node_data())).into_owned();
         let id = options.id.clone().unwrap_or_else(default);

@@ -41,6 +41,7 @@ pub(crate) struct OnceOptions {
 }
 
 pub(crate) async fn once(options: &OnceOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
+    parse_path(&options.path)?;
     run(&options.run, connection, async |manager, _| match options.every {
         Some(interval) => slot(options, manager, interval).await,
         None => for_ever(options, manager).await,

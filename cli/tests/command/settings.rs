@@ -113,6 +113,24 @@ async fn a_wrong_setting_is_named_as_the_command_line_names_it() {
 }
 
 #[tokio::test]
+async fn a_wrong_path_is_found_before_a_server_is_asked() {
+    let fixture = Fixture::at("127.0.0.1:1");
+    for subcommand in [
+        &["lock", "a"][..],
+        &["read", "a"],
+        &["write", "/a/"],
+        &["semaphore", "-n", "1", "/a//b"],
+        &["multi", "/a", "b"],
+        &["elect", "a"],
+        &["once", "a"],
+    ] {
+        let ended = fixture.ended([subcommand, &["--", "true"]].concat()).await;
+        assert_eq!((ended.code, ended.messages.lines().count()), (Some(64), 1), "{ended:?}");
+        assert!(ended.messages.contains("path \""), "{ended:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_file_that_does_not_exist_is_a_wrong_usage() {
     let fixture = Fixture::at("127.0.0.1:1");
     let ended = fixture.ended(["--config", "/no/such/file", "tree", "/"]).await;
