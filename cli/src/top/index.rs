@@ -8,7 +8,7 @@ use lockkeeper::ZnodePath;
 use tokio::time::Instant;
 
 use super::queue::{self, Queue};
-use super::row::{Row, per_second};
+use super::row::{Held, Row, per_second};
 
 /// The servers' own nodes.
 const OF_THE_SERVERS: &str = "/zookeeper";
@@ -18,6 +18,8 @@ const OF_THE_SERVERS: &str = "/zookeeper";
 pub(super) struct Index {
     root: ZnodePath,
     nodes_max: usize,
+    /// The time between two looks.
+    interval: Duration,
     known: BTreeMap<ZnodePath, Directory>,
     /// The number of directories with children, without the root.
     counted: usize,
@@ -26,10 +28,11 @@ pub(super) struct Index {
 }
 
 /// A node that may have children.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Directory {
-    /// When it was listed. `None` until then.
-    seen: Option<Instant>,
+    /// When it was listed, or found if it was not listed yet.
+    since: Instant,
+    is_listed: bool,
     has_children: bool,
     /// It has children, and is one too many.
     is_left_out: bool,
@@ -45,8 +48,10 @@ pub(super) struct Head {
     /// Below the directory of the lock.
     pub(super) node: String,
     pub(super) name: String,
-    /// `None` if it may not be read.
+    /// When it was created. `None` if it may not be read.
     pub(super) since: Option<SystemTime>,
+    /// Since when it is known to hold.
+    pub(super) held: Held,
 }
 
 /// The result of one look at a directory.
@@ -64,9 +69,9 @@ pub(super) enum Seen {
 }
 
 impl Index {
-    pub(super) fn new(root: ZnodePath, nodes_max: usize) -> Self {
-        let known = BTreeMap::from([(root.clone(), Directory::default())]);
-        Self { root, nodes_max, known, counted: 0, unread: BTreeSet::new() }
+    pub(super) fn new(root: ZnodePath, nodes_max: usize, interval: Duration) -> Self {
+        let known = BTreeMap::from([(root.clone(), Directory::found())]);
+        Self { root, nodes_max, interval, known, counted: 0, unread: BTreeSet::new() }
     }
 
     pub(super) fn root(&self) -> &ZnodePath {
@@ -84,27 +89,27 @@ impl Index {
 
     /// Those that were never listed.
     pub(super) fn unlisted(&self) -> Vec<ZnodePath> {
-        let unlisted = self.known.iter().filter(|(_, of)| of.seen.is_none());
+        let unlisted = self.known.iter().filter(|(_, of)| !of.is_listed);
         unlisted.map(|(path, _)| path.clone()).collect()
     }
 
-    /// At most this number of directories, those first whose list is the oldest.
+    /// At most this number of directories: first those that were never listed, then those whose list is the
+    /// oldest.
     pub(super) fn oldest(&self, count: usize) -> Vec<ZnodePath> {
-        let mut by_age: Vec<(Option<Instant>, &ZnodePath)> =
-            self.known.iter().map(|(path, of)| (of.seen, path)).collect();
+        let mut by_age: Vec<(bool, Instant, &ZnodePath)> =
+            self.known.iter().map(|(path, of)| (of.is_listed, of.since, path)).collect();
         by_age.sort_unstable();
-        by_age.into_iter().take(count).map(|(_, path)| path.clone()).collect()
+        by_age.into_iter().take(count).map(|(_, _, path)| path.clone()).collect()
     }
 
     /// Whether the directory was listed within this time.
     pub(super) fn is_fresh(&self, path: &ZnodePath, within: Duration) -> bool {
-        self.known.get(path).and_then(|of| of.seen).is_some_and(|seen| seen.elapsed() < within)
+        self.known.get(path).is_some_and(|of| of.is_listed && of.since.elapsed() < within)
     }
 
-    /// The age of the oldest list.
-    pub(super) fn age(&self) -> Option<Duration> {
-        let oldest = self.known.values().map(|of| of.seen).min()??;
-        Some(oldest.elapsed())
+    /// The age of the oldest list. A directory that was not listed yet is as old as its discovery.
+    pub(super) fn age(&self) -> Duration {
+        self.known.values().map(|of| of.since.elapsed()).max().unwrap_or_default()
     }
 
     /// Whether a directory is left out because of the limit of nodes.
@@ -123,14 +128,14 @@ impl Index {
         match seen {
             Seen::Nothing if *path == self.root => {
                 self.keep_children(path, &[]);
-                self.put(path, Directory { seen: Some(now), ..Directory::default() });
+                self.put(path, Directory::empty(now));
             }
             Seen::Nothing => self.remove(path),
             Seen::Refused => {
                 self.unread.insert(path.clone());
-                self.put(path, Directory { seen: Some(now), ..Directory::default() });
+                self.put(path, Directory::empty(now));
             }
-            Seen::Listed { children, checked, lock } => {
+            Seen::Listed { children, checked, mut lock } => {
                 let has_children = !children.is_empty();
                 // A semaphore has no lock of its own below it, and no lock is at the root of the servers.
                 let is_semaphore = queue::is_semaphore(&children) && !path.is_root();
@@ -141,12 +146,24 @@ impl Index {
                 if !self.known.contains_key(path) || self.leave_out(path, has_children) {
                     return;
                 }
+                if let Some((_, Some(head))) = &mut lock {
+                    head.held = self.held(path, head, now);
+                }
                 let rate = self.known.get(path).and_then(|before| before.rate(lock.as_ref(), now));
-                self.put(
-                    path,
-                    Directory { seen: Some(now), has_children, is_left_out: false, lock, rate, checked },
-                );
+                self.put(path, Directory { has_children, lock, rate, checked, ..Directory::empty(now) });
                 self.keep_children(path, &names);
+            }
+        }
+    }
+
+    /// Since when the first holder of this directory is known to hold.
+    fn held(&self, path: &ZnodePath, head: &Head, now: Instant) -> Held {
+        let Some(before) = self.known.get(path) else { return head.held };
+        match before.head().filter(|before| before.node == head.node) {
+            Some(before) => before.held,
+            None => {
+                let gap = now.duration_since(before.since);
+                Held { since: now, is_longer: !before.is_listed || gap > self.interval.saturating_mul(2) }
             }
         }
     }
@@ -157,8 +174,7 @@ impl Index {
         let is_beyond = is_new && *path != self.root && self.counted >= self.nodes_max;
         if is_beyond {
             // It is listed again in its turn: there may be room then.
-            let seen = Some(Instant::now());
-            self.put(path, Directory { seen, is_left_out: true, ..Directory::default() });
+            self.put(path, Directory { is_left_out: true, ..Directory::empty(Instant::now()) });
         }
         is_beyond
     }
@@ -187,7 +203,7 @@ impl Index {
         }
         let children = names.iter().filter_map(|name| path.child(name).ok());
         for child in children.filter(|child| child.as_str() != OF_THE_SERVERS) {
-            self.known.entry(child).or_default();
+            self.known.entry(child).or_insert_with(Directory::found);
         }
     }
 
@@ -210,6 +226,17 @@ impl Index {
 }
 
 impl Directory {
+    /// One that a list names.
+    fn found() -> Self {
+        Self { is_listed: false, ..Self::empty(Instant::now()) }
+    }
+
+    /// One that was listed, and has no children.
+    fn empty(since: Instant) -> Self {
+        let (has_children, is_left_out, lock, rate) = (false, false, None, None);
+        Self { since, is_listed: true, has_children, is_left_out, lock, rate, checked: BTreeMap::new() }
+    }
+
     /// The node of the first holder, as it was seen.
     pub(super) fn head(&self) -> Option<&Head> {
         self.lock.as_ref()?.1.as_ref()
@@ -217,7 +244,7 @@ impl Directory {
 
     fn rate(&self, lock: Option<&(Queue, Option<Head>)>, now: Instant) -> Option<f64> {
         let (before, after) = (self.lock.as_ref()?.0.newest?, lock?.0.newest?);
-        Some(per_second(after.saturating_sub(before), now.duration_since(self.seen?)))
+        Some(per_second(after.saturating_sub(before), now.duration_since(self.since)))
     }
 
     fn row(&self, path: &ZnodePath) -> Option<Row> {
@@ -228,15 +255,17 @@ impl Directory {
             (Some(head), 0 | 1) => head.name.clone(),
             (Some(head), holders) => format!("{} and {} more", head.name, holders - 1),
         };
-        let since = head.as_ref().and_then(|head| head.since);
+        let (since, held) = (head.as_ref().and_then(|head| head.since), head.as_ref().map(|head| head.held));
         let (recipe, waiting) = (queue.recipe, queue.waiting);
-        Some(Row { path: path.clone(), recipe, holder, since, waiting, rate: self.rate })
+        Some(Row { path: path.clone(), recipe, holder, since, held, waiting, rate: self.rate })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
 
     fn path(text: &str) -> ZnodePath {
         text.parse().unwrap()
@@ -254,7 +283,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn directories_are_found_and_forgotten_with_all_that_is_below_them() {
-        let mut index = Index::new(path("/"), 10);
+        let mut index = Index::new(path("/"), 10, SECOND);
         index.update(&path("/"), listed(&["a", "zookeeper"]));
         assert_eq!(texts(&index.unlisted()), ["/a"]);
         index.update(&path("/a"), listed(&["b", "c"]));
@@ -266,6 +295,7 @@ mod tests {
         index.update(&path("/a/b"), listed(&["_c_z-lock-0000000010"]));
         assert_eq!(index.rows()[0].rate, Some(3.0));
         assert_eq!(texts(&index.oldest(2)), ["/", "/a"]);
+        assert_eq!(index.age(), Duration::from_secs(2));
         assert!(index.is_fresh(&path("/a/b"), Duration::from_secs(1)));
         index.update(&path("/a"), Seen::Nothing);
         assert_eq!((texts(&index.all()), index.counted), (vec!["/"], 0));
@@ -276,7 +306,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_beyond_the_limit_or_refused_makes_it_partial() {
-        let mut index = Index::new(path("/"), 1);
+        let mut index = Index::new(path("/"), 1, SECOND);
         index.update(&path("/"), listed(&["a", "b", "empty"]));
         for name in ["/a", "/b"] {
             index.update(&path(name), listed(&["_c_x-lock-0000000001"]));
@@ -289,9 +319,34 @@ mod tests {
         assert_eq!(index.unread().count(), 0);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_hold_is_as_long_as_it_was_seen_and_said_to_be_longer_if_its_begin_was_not_seen() {
+        let mut index = Index::new(path("/a"), 10, SECOND);
+        let held_by = |node: &str| {
+            let children = vec![node.to_owned()];
+            let queue = Queue::of(&children).unwrap();
+            let held = Held { since: Instant::now(), is_longer: true };
+            let head = Head { node: node.to_owned(), name: node.to_owned(), since: None, held };
+            Seen::Listed { children, checked: BTreeMap::new(), lock: Some((queue, Some(head))) }
+        };
+        // Each look is so many seconds after the one before.
+        for (node, after, expected) in [
+            ("_c_a-lock-0000000001", 0, (0, true)),
+            ("_c_a-lock-0000000001", 5, (5, true)),
+            ("_c_b-lock-0000000002", 1, (0, false)),
+            ("_c_b-lock-0000000002", 9, (9, false)),
+            ("_c_c-lock-0000000003", 9, (0, true)),
+        ] {
+            tokio::time::advance(Duration::from_secs(after)).await;
+            index.update(&path("/a"), held_by(node));
+            let held = index.rows()[0].held.unwrap();
+            assert_eq!((held.since.elapsed().as_secs(), held.is_longer), expected, "{node}");
+        }
+    }
+
     #[tokio::test]
     async fn a_semaphore_hides_no_lock_and_its_directories_are_none() {
-        let mut index = Index::new(path("/"), 10);
+        let mut index = Index::new(path("/"), 10, SECOND);
         index.update(&path("/"), listed(&["pool"]));
         let leases = ["_c_x-lease-0000000001".to_owned()];
         let lock = Queue::of_semaphore(&leases, &[]).map(|queue| (queue, None));

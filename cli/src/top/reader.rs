@@ -8,11 +8,12 @@ use lockkeeper::error::Refusal;
 use lockkeeper::inspect::Identity;
 use lockkeeper::{ConnectionManager, Error, Inspection, ZnodePath};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use super::index::{Head, Index, Seen};
 use super::options::TopOptions;
 use super::queue::{Queue, is_semaphore, may_be_a_directory};
-use super::row::Row;
+use super::row::{Held, Row};
 use crate::inspect::print::named;
 use crate::partial::partial_of;
 
@@ -56,13 +57,15 @@ pub(super) struct Reader {
     background: usize,
     /// The lock whose table was read.
     opened: Option<ZnodePath>,
+    /// Whether every directory was listed once.
+    is_complete: bool,
 }
 
 impl Reader {
     pub(super) fn new(manager: &ConnectionManager, root: ZnodePath, options: &TopOptions) -> Self {
         let TopOptions { nodes, interval, background, .. } = *options;
-        let (manager, index) = (manager.clone(), Index::new(root, nodes));
-        Self { manager, index, nodes, interval, background, opened: None }
+        let (manager, index) = (manager.clone(), Index::new(root, nodes, interval));
+        Self { manager, index, nodes, interval, background, opened: None, is_complete: false }
     }
 
     /// Looks again and again: after each interval, and at what is new on the screen when the user moves on.
@@ -74,10 +77,10 @@ impl Reader {
         let mut is_due = true;
         loop {
             let now = wanted.borrow_and_update().clone();
-            let result = if self.index.age().is_none() {
-                Some(self.first(&now, &looks).await)
-            } else {
+            let result = if self.is_complete {
                 self.again(&now, is_due).await.transpose()
+            } else {
+                Some(self.first(&now, &looks).await)
             };
             if let Some(result) = result
                 && looks.send(result).await.is_err()
@@ -120,13 +123,14 @@ impl Reader {
         loop {
             let unlisted = self.index.unlisted();
             if unlisted.is_empty() {
+                self.is_complete = true;
                 return Ok(());
             }
             for batch in unlisted.chunks(BATCH) {
                 self.look_at(batch).await?;
-                if let Some(looks) = looks {
-                    // Without room the screen has newer ones to show later.
-                    let _ = looks.try_send(Ok(self.look(None)));
+                // Without room the screen has newer ones to show later.
+                if let Some(room) = looks.and_then(|looks| looks.try_reserve().ok()) {
+                    room.send(Ok(self.look(None)));
                 }
             }
         }
@@ -139,20 +143,21 @@ impl Reader {
         let mut paths: Vec<ZnodePath> = wanted.visible.iter().filter(is_asked).cloned().collect();
         if is_due {
             paths.push(self.index.root().clone());
-            let others = self.index.oldest(self.background.saturating_add(paths.len()));
-            let others = others.into_iter().filter(|path| !paths.contains(path)).take(self.background);
-            paths.extend(others.collect::<Vec<_>>());
         } else if paths.is_empty() && (wanted.page.is_none() || wanted.page == self.opened) {
             return Ok(None);
         }
         self.look_at(&paths).await?;
+        if is_due {
+            // What these lists have found is among them.
+            self.look_at(&self.index.oldest(self.background)).await?;
+        }
         let page = self.page(wanted).await?;
         Ok(Some(self.look(page)))
     }
 
     fn look(&self, page: Option<(ZnodePath, Option<Inspection>)>) -> Look {
         let partial = partial_of(self.index.is_partial(), self.index.unread(), self.nodes);
-        Look { rows: self.index.rows(), partial, age: self.index.age(), page }
+        Look { rows: self.index.rows(), partial, age: self.is_complete.then(|| self.index.age()), page }
     }
 
     async fn page(&mut self, wanted: &Wanted) -> Result<Option<(ZnodePath, Option<Inspection>)>, Error> {
@@ -248,10 +253,52 @@ impl Reader {
             Err(error) if is_refused(&error) => ("(its data may not be read)".to_owned(), None),
             Err(error) => return Err(error),
         };
-        Ok(Some(Head { node: node.to_owned(), name, since }))
+        let held = Held { since: Instant::now(), is_longer: true };
+        Ok(Some(Head { node: node.to_owned(), name, since, held }))
     }
 }
 
 fn is_refused(error: &Error) -> bool {
     matches!(error, Error::Refused { refusal: Refusal::NoAuth, .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use lockkeeper::Mutex;
+    use lockkeeper_testserver::TestServer;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn new_locks_are_found_a_bounded_number_at_a_time_and_what_is_on_the_screen_is_read_meanwhile() {
+        let server = TestServer::start().await.unwrap();
+        let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
+        let enqueue = async |path: &str| Mutex::new(&manager, path).unwrap().enqueue().await.unwrap();
+        let mut kept = vec![enqueue("/r/a").await];
+        let interval = Duration::from_secs(2);
+        let index = Index::new("/r".parse().unwrap(), 100, interval);
+        let mut reader = Reader {
+            manager: manager.clone(),
+            index,
+            nodes: 100,
+            interval,
+            background: 1,
+            opened: None,
+            is_complete: false,
+        };
+        let visible = vec!["/r/a".parse().unwrap()];
+        let wanted = Wanted { visible, ..Wanted::default() };
+        let (looks, _screen) = mpsc::channel(1);
+        assert_eq!(reader.first(&wanted, &looks).await.unwrap().rows.len(), 1);
+        for path in ["/r/a", "/r/b", "/r/c"] {
+            kept.push(enqueue(path).await);
+        }
+        for expected in [2, 3] {
+            let look = reader.again(&wanted, true).await.unwrap().unwrap();
+            assert_eq!((look.rows.len(), look.rows[0].waiting), (expected, 1));
+            assert!(look.age.is_some());
+        }
+        // Nothing on the screen is new.
+        assert!(reader.again(&wanted, false).await.unwrap().is_none());
+    }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::ValueEnum;
 use lockkeeper::ZnodePath;
+use tokio::time::Instant;
 
 /// A lock on the screen.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,9 +15,19 @@ pub(super) struct Row {
     pub(super) holder: String,
     /// When the node of the first holder was created.
     pub(super) since: Option<SystemTime>,
+    /// Since when it is known to hold.
+    pub(super) held: Option<Held>,
     pub(super) waiting: usize,
     /// New contenders a second, between the last two looks at this lock.
     pub(super) rate: Option<f64>,
+}
+
+/// Since when a node is known to hold. No node says when it was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) since: Instant,
+    /// Whether it may have held for longer: it was not looked at shortly before.
+    pub(super) is_longer: bool,
 }
 
 /// The order of the rows.

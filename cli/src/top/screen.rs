@@ -31,7 +31,8 @@ x, then y                take the lock away from its holders, while they may sti
 ctrl-z                   stop the job; fg continues it
 q ctrl-c                 end
 
-AGE is the age of the first holder's node, its wait included. NEW/S counts new contenders a second.
+AGE is the age of the first holder's node, its wait included. HELD is for how long it was seen to hold,
+with > if that may be longer. NEW/S counts new contenders a second.
 What is on the screen is read at each look. Of the rest some is, the oldest first: --background says
 how many, and the first line how old it may be. Nothing is written, except by v and x.
 
@@ -135,15 +136,15 @@ fn table(rows: &[Row], sort: Sort, width: usize) -> Table<'static> {
         let cells = std::iter::once(&head).chain(&rows).filter_map(|row| row.get(column));
         cells.map(|cell| columns::width(cell)).max().unwrap_or_default()
     });
-    let [path, recipe, waiting, age, rate, holder] = needed;
+    let [path, recipe, waiting, age, held, rate, holder] = needed;
     let spaces = MARK.len() + (COLUMNS - 1) * columns::SPACE;
-    let left = width.saturating_sub(spaces + recipe + waiting + age + rate);
+    let left = width.saturating_sub(spaces + recipe + waiting + age + held + rate);
     let (path, holder) = columns::shared(left, path, holder);
-    let widths = [path, recipe, waiting, age, rate, holder];
+    let widths = [path, recipe, waiting, age, held, rate, holder];
     let row = |cells: &[String; COLUMNS]| {
-        let [path_cell, recipe, waiting, age, rate, holder_cell] = cells.clone();
+        let [path_cell, recipe, waiting, age, held, rate, holder_cell] = cells.clone();
         let shown =
-            [shortened(&path_cell, path), recipe, waiting, age, rate, shortened(&holder_cell, holder)];
+            [shortened(&path_cell, path), recipe, waiting, age, held, rate, shortened(&holder_cell, holder)];
         TableRow::new(shown)
     };
     let lengths = widths.map(|width| Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX)));

@@ -1,11 +1,11 @@
 //! The words of the list, on a screen and in batch mode: pure.
 
-use super::row::{Row, Sort};
+use super::row::{Held, Row, Sort};
 use crate::escape::printable;
 use crate::inspect::print::age;
 
 /// The number of columns.
-pub(super) const COLUMNS: usize = 6;
+pub(super) const COLUMNS: usize = 7;
 
 /// The first line: `hidden` locks are not among these rows, and `more` is what else there is to say.
 pub(super) fn headline(root: &str, rows: &[Row], hidden: usize, sort: Sort, more: &[String]) -> String {
@@ -30,6 +30,7 @@ pub(super) fn head(sort: Sort) -> [String; COLUMNS] {
         "RECIPE".to_owned(),
         mark(Sort::Waiters, "WAITING"),
         mark(Sort::Age, "AGE"),
+        "HELD".to_owned(),
         mark(Sort::Rate, "NEW/S"),
         "HOLDER".to_owned(),
     ]
@@ -41,9 +42,14 @@ pub(super) fn cells(row: &Row) -> [String; COLUMNS] {
         row.recipe.to_owned(),
         row.waiting.to_string(),
         row.age().map_or_else(|| "-".to_owned(), age),
+        row.held.map_or_else(|| "-".to_owned(), held),
         row.rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}")),
         printable(&row.holder),
     ]
+}
+
+fn held(held: Held) -> String {
+    format!("{}{}", if held.is_longer { ">" } else { "" }, age(held.since.elapsed()))
 }
 
 /// What is not seen, if not all is.

@@ -139,6 +139,7 @@ pub(super) mod tests {
             recipe: "mutex",
             holder: format!("holder of {path}"),
             since: None,
+            held: None,
             waiting,
             rate: None,
         }
