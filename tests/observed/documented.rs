@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lockkeeper::{Mutex, metrics as names};
 use lockkeeper_testserver::{Fault, Op, When};
+use lockkeeper_tower::metrics as layer_names;
 
 use crate::connected;
 use crate::recorded::recorder;
@@ -27,11 +28,15 @@ fn metrics_in(text: &str) -> BTreeSet<String> {
         ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name).to_owned()
     };
     // The names of crates, which `tracing` filters by.
-    names.map(base).filter(|name| !["lockkeeper_core", "lockkeeper_redis"].contains(&name.as_str())).collect()
+    names
+        .map(base)
+        .filter(|name| !["lockkeeper_core", "lockkeeper_redis", "lockkeeper_tower"].contains(&name.as_str()))
+        .collect()
 }
 
+/// Of the library and of the layers.
 fn all() -> BTreeSet<String> {
-    names::ALL.map(str::to_owned).into()
+    names::ALL.into_iter().chain(layer_names::ALL).map(str::to_owned).collect()
 }
 
 #[tokio::test]
@@ -39,16 +44,18 @@ async fn the_page_has_every_metric_and_no_other_and_every_metric_is_described() 
     let (recorder, recorded) = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     names::describe();
-    for name in names::ALL {
+    layer_names::describe();
+    for name in all() {
         // A metric is shown only after its first record, and only with its own kind and description.
-        metrics::counter!(name).increment(0);
-        metrics::gauge!(name).increment(0.0);
+        metrics::counter!(name.clone()).increment(0);
+        metrics::gauge!(name.clone()).increment(0.0);
         metrics::histogram!(name).record(0.0);
     }
     assert_eq!(recorded.described(), all());
     assert_eq!(metrics_in(&page("docs/observability.md")), all());
     // The names in the code are these constants alone.
-    assert_eq!(metrics_in(&page("src/telemetry/metrics.rs")), all());
+    let modules = ["src/telemetry/metrics.rs", "tower/src/metrics.rs"].map(page).concat();
+    assert_eq!(metrics_in(&modules), all());
 }
 
 #[test]
@@ -98,7 +105,7 @@ fn the_page_has_every_span_and_no_other() {
         between(&page_of_spans, "\n## Spans\n", "\n## ").lines().filter(|line| line.starts_with("| `"));
     let named: BTreeSet<String> = rows.filter_map(|row| row.split('|').nth(1)).flat_map(code_in).collect();
     let mut opened = BTreeSet::new();
-    for folder in ["src", "recipes/src", "redis/src", "lock/src"] {
+    for folder in ["src", "recipes/src", "redis/src", "lock/src", "tower/src"] {
         for_each_source(&repository().join(folder), &mut |source| opened.extend(spans_in(source)));
     }
     assert_eq!(opened, named);

@@ -13,7 +13,7 @@ use super::{files, read, root};
 fn published() -> Vec<String> {
     let manifests: Vec<String> =
         manifests().into_iter().filter(|manifest| setting(manifest, "publish") != "false").collect();
-    assert!(manifests.len() >= 6, "{manifests:?}");
+    assert!(manifests.len() >= 7, "{manifests:?}");
     manifests
 }
 

@@ -225,6 +225,18 @@ impl RateLimiter {
         self.key.path()
     }
 
+    /// The number of starts that are admitted in any [window](Self::window).
+    #[must_use]
+    pub fn starts(&self) -> u32 {
+        self.key.starts()
+    }
+
+    /// The length of the window.
+    #[must_use]
+    pub fn window(&self) -> Duration {
+        self.key.window()
+    }
+
     /// Waits until one start is admitted, without a limit of time.
     ///
     /// # Errors

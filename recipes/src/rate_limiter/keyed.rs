@@ -84,6 +84,18 @@ impl KeyedRateLimiter {
         &self.path
     }
 
+    /// The number of starts of a key that are admitted in any [window](Self::window).
+    #[must_use]
+    pub fn starts(&self) -> u32 {
+        self.starts
+    }
+
+    /// The length of the window.
+    #[must_use]
+    pub fn window(&self) -> Duration {
+        self.window
+    }
+
     /// The limiter of a key. Any text that is not empty is a key. Sends nothing.
     ///
     /// # Errors

@@ -1,0 +1,48 @@
+//! Rate limits over all processes, as layers of [tower](https://docs.rs/tower) for requests of
+//! [http](https://docs.rs/http) 1: for axum, tonic, hyper and clients.
+//!
+//! The recipes are those of [lockkeeper](https://docs.rs/lockkeeper), on Apache ZooKeeper.
+//!
+//! * [`RateLimitLayer`]: a limited number of requests in any window of time, of all together or of each
+//!   customer. Over the limit: 429.
+//!
+//! A layer answers by a response, so it composes with `axum::Router::layer`, and the error type of a service
+//! stays as it is. It works with every type of body. When ZooKeeper does not answer, a layer fails closed:
+//! 503. A limit can be told to fail open.
+//!
+//! # Examples
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = lockkeeper_testserver::TestServer::start().await?;
+//! # let servers = server.connect_string();
+//! use std::time::Duration;
+//! use axum::Router;
+//! use axum::routing::get;
+//! use lockkeeper::{ConnectionManager, RateLimiter};
+//! use lockkeeper_tower::RateLimitLayer;
+//!
+//! let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
+//! let limiter = RateLimiter::new(&manager, "/limits/api", 100, Duration::from_secs(60))?;
+//! let service: Router =
+//!     Router::new().route("/", get(async || "hello")).layer(RateLimitLayer::new(limiter).fail_open());
+//! # drop(service);
+//! # Ok(())
+//! # }
+//! ```
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod body;
+mod gate;
+#[cfg(feature = "metrics")]
+pub mod metrics;
+mod outage;
+mod outcome;
+mod rate_limit;
+mod refusal;
+
+pub use self::body::{BoxError, ResponseBody};
+pub use self::gate::GateService;
+pub use self::rate_limit::{RateLimitLayer, RateLimitService};

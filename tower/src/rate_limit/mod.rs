@@ -1,0 +1,6 @@
+//! Requests that are admitted by a rate limiter.
+
+mod fields;
+mod layer;
+
+pub use self::layer::{RateLimitLayer, RateLimitService};
