@@ -7,17 +7,26 @@ use std::task::{Context, Poll};
 use futures::future::BoxFuture;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request, Response};
+use http_body::Body;
 use tower_service::Service;
 
 use crate::body::ResponseBody;
+use crate::hold::HoldWatch;
+use crate::outcome::RequestOutcome;
 use crate::refusal::Refusal;
 
 /// The decision of a layer on a request.
 pub trait Gate: Clone + Send + Sync + 'static {
+    /// The name of the layer, in the log and in the metrics.
+    const LAYER: &'static str;
+
     /// Decides, and puts what the handler may need into the extensions of the request.
     ///
     /// The future is dropped when the request is dropped, at any await.
-    fn enter(&self, parts: &mut Parts) -> impl Future<Output = Result<Entry, Refusal>> + Send;
+    fn enter(
+        &self,
+        parts: &mut Parts,
+    ) -> impl Future<Output = (RequestOutcome, Result<Entry, Refusal>)> + Send;
 }
 
 /// A request may pass.
@@ -25,6 +34,14 @@ pub trait Gate: Clone + Send + Sync + 'static {
 pub struct Entry {
     /// The field that the layer adds to the response.
     pub(crate) field: Option<(HeaderName, HeaderValue)>,
+    /// What the request is served under.
+    pub(crate) hold: Option<HoldWatch>,
+}
+
+impl Entry {
+    pub(crate) fn under(hold: HoldWatch) -> Self {
+        Self { field: None, hold: Some(hold) }
+    }
 }
 
 /// The service of a layer of this crate, around an inner service `S`.
@@ -50,6 +67,7 @@ where
     S::Future: Send,
     G: Gate,
     B: Send + 'static,
+    R: Body,
 {
     type Response = Response<ResponseBody<R>>;
     type Error = S::Error;
@@ -66,12 +84,23 @@ where
         let gate = self.gate.clone();
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
-            let entry = match gate.enter(&mut parts).await {
+            let (outcome, decision) = gate.enter(&mut parts).await;
+            outcome.count(G::LAYER);
+            let Entry { field, mut hold } = match decision {
                 Ok(entry) => entry,
                 Err(refusal) => return Ok(refusal.into_response()),
             };
-            let mut response = inner.call(Request::from_parts(parts, body)).await?.map(ResponseBody::of);
-            if let Some((name, value)) = entry.field {
+            let work = inner.call(Request::from_parts(parts, body));
+            let worked = match &mut hold {
+                Some(hold) => hold.run(work).await,
+                None => Ok(work.await),
+            };
+            let Ok(response) = worked else {
+                RequestOutcome::Lost.count(G::LAYER);
+                return Ok(Refusal::unavailable().into_response());
+            };
+            let mut response = response?.map(|body| ResponseBody::under(hold, body));
+            if let Some((name, value)) = field {
                 response.headers_mut().append(name, value);
             }
             Ok(response)

@@ -4,9 +4,11 @@
 //! |---|---|---|---|
 //! | [`HTTP_REQUESTS_TOTAL`] | counter | `layer`, `outcome` | Requests that a layer has decided on |
 //!
-//! * `layer`: `rate_limit`.
-//! * `outcome`: `passed`; `refused`, over the limit; `undecided_refused` and `undecided_passed`, without an
-//!   answer of ZooKeeper; `bad_key`, a key that can be none.
+//! * `layer`: `rate_limit`, `concurrency`, `lock`, `leader`.
+//! * `outcome`: `passed`; `refused`, over the limit, no permit or no lock in time, or not the leader;
+//!   `redirected` to the leader; `undecided_refused` and `undecided_passed`, without an answer of ZooKeeper;
+//!   `bad_key`, a key that can be none; `lost`, a request that had passed, and whose hold was lost before
+//!   there was a response.
 
 use metrics::{Unit, counter, describe_counter};
 

@@ -87,11 +87,11 @@ impl Outage {
     }
 
     /// Makes a call of a recipe: `attempt`, and during an outage first `probe`, which does not wait for other
-    /// requests.
+    /// requests. `None` says that other requests are ahead.
     pub(crate) async fn ask<T>(
         &self,
-        attempt: impl Future<Output = Result<T, Error>>,
-        probe: impl Future<Output = Result<T, Error>>,
+        attempt: impl Future<Output = Result<Option<T>, Error>>,
+        probe: impl Future<Output = Result<Option<T>, Error>>,
     ) -> Result<T, Denial> {
         match self.way() {
             Way::Undecided => return Err(Denial::Undecided),
@@ -119,11 +119,11 @@ impl Outage {
         }
     }
 
-    fn judge<T>(&self, result: Result<T, Error>) -> Result<T, Denial> {
+    fn judge<T>(&self, result: Result<Option<T>, Error>) -> Result<T, Denial> {
         let error = match result {
             Ok(granted) => {
                 self.answered();
-                return Ok(granted);
+                return granted.ok_or(Denial::Busy(None));
             }
             Err(error) => error,
         };

@@ -1,9 +1,9 @@
 /// What became of a request, for the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestOutcome {
+pub enum RequestOutcome {
     /// It reached the inner service.
     Passed,
-    /// The layer refused it: over the limit.
+    /// The layer refused it: over the limit, no permit or no lock in time, not the leader.
     Refused,
     /// Nothing was decided, and the layer fails closed.
     UndecidedRefused,
@@ -11,13 +11,24 @@ pub(crate) enum RequestOutcome {
     UndecidedPassed,
     /// Its key can be no key.
     BadKey,
+    /// It was sent to the leader.
+    Redirected,
+    /// It had passed, and its hold was lost before there was a response.
+    Lost,
 }
 
 impl RequestOutcome {
     /// All of them.
     #[cfg(feature = "metrics")]
-    const ALL: [Self; 5] =
-        [Self::Passed, Self::Refused, Self::UndecidedRefused, Self::UndecidedPassed, Self::BadKey];
+    const ALL: [Self; 7] = [
+        Self::Passed,
+        Self::Refused,
+        Self::UndecidedRefused,
+        Self::UndecidedPassed,
+        Self::BadKey,
+        Self::Redirected,
+        Self::Lost,
+    ];
 
     /// The label.
     #[cfg(feature = "metrics")]
@@ -28,6 +39,8 @@ impl RequestOutcome {
             Self::UndecidedRefused => "undecided_refused",
             Self::UndecidedPassed => "undecided_passed",
             Self::BadKey => "bad_key",
+            Self::Redirected => "redirected",
+            Self::Lost => "lost",
         }
     }
 

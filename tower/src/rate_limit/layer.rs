@@ -10,12 +10,10 @@ use tower_layer::Layer;
 
 use super::fields::{PolicyName, RATE_LIMIT, RATE_LIMIT_POLICY};
 use crate::gate::{Entry, Gate, GateService};
+use crate::key::KeyOf;
 use crate::outage::{Denial, Outage};
 use crate::outcome::RequestOutcome;
 use crate::refusal::{Refusal, SOON};
-
-/// In the log and in the metrics.
-const LAYER: &str = "rate_limit";
 
 /// Admits requests by a [`RateLimiter`] over all processes, or by one for each key.
 ///
@@ -104,9 +102,6 @@ pub struct RateLimitLayer {
 /// The service of a [`RateLimitLayer`].
 pub type RateLimitService<S> = GateService<S, RateLimitLayer>;
 
-/// The key of a request.
-type KeyOf = dyn Fn(&Parts) -> Option<String> + Send + Sync;
-
 enum Limits {
     One(RateLimiter),
     Keyed { limiters: KeyedRateLimiter, key_of: Box<KeyOf> },
@@ -138,10 +133,10 @@ impl RateLimitLayer {
     }
 
     fn with(limits: Limits, starts: u32, window: Duration) -> Self {
-        RequestOutcome::show_all(LAYER);
+        RequestOutcome::show_all(Self::LAYER);
         let policy_name = PolicyName::default();
         let policy = policy_name.policy(starts, window);
-        let outage = Arc::new(Outage::new(LAYER));
+        let outage = Arc::new(Outage::new(Self::LAYER));
         Self {
             limits: Arc::new(limits),
             wait: Duration::ZERO,
@@ -188,8 +183,8 @@ impl RateLimitLayer {
 
     /// Waits for an admission.
     async fn admit(&self, limiter: &RateLimiter) -> Result<Admission, Denial> {
-        let attempt = limiter.admit_fresh_timeout(self.wait);
-        self.outage.ask(attempt, limiter.admit_fresh_timeout(Duration::ZERO)).await
+        let admit = async |wait| limiter.admit_fresh_timeout(wait).await.map(Some);
+        self.outage.ask(admit(self.wait), admit(Duration::ZERO)).await
     }
 
     fn refuse(&self, retry_after: Option<Duration>) -> Refusal {
@@ -203,8 +198,12 @@ impl RateLimitLayer {
             None => refusal,
         }
     }
+}
 
-    async fn decide(&self, parts: &mut Parts) -> (RequestOutcome, Result<Entry, Refusal>) {
+impl Gate for RateLimitLayer {
+    const LAYER: &'static str = "rate_limit";
+
+    async fn enter(&self, parts: &mut Parts) -> (RequestOutcome, Result<Entry, Refusal>) {
         let of_key;
         let limiter = match &*self.limits {
             Limits::One(limiter) => limiter,
@@ -223,7 +222,7 @@ impl RateLimitLayer {
             Ok(admission) => {
                 parts.extensions.insert(Arc::new(admission));
                 let field = self.policy.clone().map(|policy| (RATE_LIMIT_POLICY, policy));
-                (RequestOutcome::Passed, Ok(Entry { field }))
+                (RequestOutcome::Passed, Ok(Entry { field, hold: None }))
             }
             Err(Denial::Busy(retry_after)) => (RequestOutcome::Refused, Err(self.refuse(retry_after))),
             Err(Denial::Undecided) if self.fails_open => {
@@ -233,15 +232,6 @@ impl RateLimitLayer {
         }
     }
 }
-
-impl Gate for RateLimitLayer {
-    async fn enter(&self, parts: &mut Parts) -> Result<Entry, Refusal> {
-        let (outcome, decision) = self.decide(parts).await;
-        outcome.count(LAYER);
-        decision
-    }
-}
-
 impl<S> Layer<S> for RateLimitLayer {
     type Service = RateLimitService<S>;
 

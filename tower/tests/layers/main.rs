@@ -8,7 +8,13 @@
 )]
 
 mod answer;
+mod concurrency;
+#[cfg(feature = "metrics")]
+mod counted;
 mod fixture;
+mod leader;
+mod lock;
+mod log;
 mod outage;
 mod rate_limit;
 mod readiness;

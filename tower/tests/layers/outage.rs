@@ -14,6 +14,7 @@ use lockkeeper_tower::RateLimitLayer;
 
 use crate::answer::{Answer, get};
 use crate::fixture::{WINDOW, connect, serve, server};
+use crate::log::LoggedLines;
 
 /// The answers of a layer that fails closed and of one that fails open, on one server.
 struct Fixture {
@@ -74,6 +75,23 @@ async fn without_zookeeper_a_layer_that_fails_open_passes_requests_on_and_limits
     assert!(answers.iter().all(|answer| answer.status == 200 && !is_decided(answer)), "{answers:?}");
     fixture.server.accept_connections();
     becomes(fixture.open, is_decided).await;
+}
+
+#[tokio::test]
+async fn an_outage_is_logged_at_its_beginning_and_at_its_end_and_not_for_each_request() {
+    let (lines, _logged) = LoggedLines::begin();
+    let fixture = Fixture::start().await;
+    becomes(fixture.closed, is_decided).await;
+    fixture.cut();
+    becomes(fixture.closed, |answer| answer.status == 503).await;
+    join_all((0..20).map(|_| get(fixture.closed, "/"))).await;
+    fixture.server.accept_connections();
+    becomes(fixture.closed, is_decided).await;
+    let read = lines.read();
+    // Both services share one layer. On a busy machine an answer may be late once more.
+    let (began, ended) = ("ZooKeeper does not answer a layer", "ZooKeeper answers a layer again");
+    let expected = [began, ended].into_iter().cycle().take(read.len());
+    assert!(read.len() % 2 == 0 && read.len() < 20 && read.iter().eq(expected), "{read:?}");
 }
 
 #[tokio::test]
