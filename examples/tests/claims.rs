@@ -19,7 +19,7 @@ use uuid::Uuid;
 use self::program::{children, output, program};
 
 /// Those whose sessions last a second, for people who watch them. A busy machine ends such a session.
-const BRIEF: [&str; 4] = ["directory", "leader", "nightly_report", "shards"];
+const BRIEF: [&str; 5] = ["directory", "gateway", "leader", "nightly_report", "shards"];
 
 /// The exit code, and the last line.
 async fn played(name: &str, arguments: &[&str]) -> (Option<i32>, String) {
@@ -238,6 +238,23 @@ async fn no_call_is_refused_by_a_service_with_a_quota() {
 #[tokio::test]
 async fn without_the_limiter_calls_are_refused() {
     assert_disproved("rate_limited_api", &["--no-limiter"], " and 0 refused").await;
+}
+
+#[tokio::test]
+async fn no_customer_of_several_processes_gets_more_than_its_limit_although_one_is_killed() {
+    let (code, last) = played("gateway", &[]).await;
+    assert!(last.starts_with("calls=") && last.ends_with(" over=0") && code == Some(0), "{last}");
+    if !left_out() {
+        let servers = format!("{}/gateway", Ensemble::shared().await.unwrap().connect_string());
+        let (code, last) = played("gateway", &["--connect", &servers, "--session-timeout", "4"]).await;
+        assert!(last.starts_with("calls=") && last.ends_with(" over=0") && code == Some(0), "{last}");
+    }
+}
+
+#[tokio::test]
+async fn processes_that_limit_by_themselves_admit_more_than_the_limit() {
+    let (code, last) = played("gateway", &["--naive"]).await;
+    assert!(last.starts_with("calls=") && !last.ends_with(" over=0") && code == Some(1), "{last}");
 }
 
 #[tokio::test]
