@@ -145,6 +145,6 @@ impl<S> Layer<S> for ConcurrencyLayer {
     type Service = ConcurrencyService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        GateService::new(inner, self.clone())
+        GateService::new(inner, self)
     }
 }

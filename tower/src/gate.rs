@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::mem;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
@@ -49,15 +50,22 @@ impl Entry {
 /// Its readiness is that of the inner service. A request that the layer refuses never reaches the inner
 /// service, and its answer has no body. A refusal is a response, so the error type is that of the inner
 /// service.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct GateService<S, G> {
     inner: S,
-    gate: G,
+    gate: Arc<G>,
 }
 
-impl<S, G> GateService<S, G> {
-    pub(crate) fn new(inner: S, gate: G) -> Self {
-        Self { inner, gate }
+impl<S, G: Gate> GateService<S, G> {
+    pub(crate) fn new(inner: S, gate: &G) -> Self {
+        Self { inner, gate: Arc::new(gate.clone()) }
+    }
+}
+
+// Not derived: the gate need not be cloned.
+impl<S: Clone, G> Clone for GateService<S, G> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), gate: Arc::clone(&self.gate) }
     }
 }
 
@@ -81,7 +89,7 @@ where
         // The service that was polled ready takes the request. The clone has to be polled first.
         let clone = self.inner.clone();
         let mut inner = mem::replace(&mut self.inner, clone);
-        let gate = self.gate.clone();
+        let gate = Arc::clone(&self.gate);
         Box::pin(async move {
             let (mut parts, body) = request.into_parts();
             let (outcome, decision) = gate.enter(&mut parts).await;

@@ -230,7 +230,7 @@ impl<S> Layer<S> for LeaderLayer {
     type Service = LeaderService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        GateService::new(inner, self.clone())
+        GateService::new(inner, self)
     }
 }
 

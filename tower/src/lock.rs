@@ -170,7 +170,7 @@ impl<S> Layer<S> for LockLayer {
     type Service = LockService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        GateService::new(inner, self.clone())
+        GateService::new(inner, self)
     }
 }
 

@@ -22,7 +22,10 @@ pub(crate) enum Denial {
 /// The meaning of an error for a layer.
 #[derive(Debug, PartialEq, Eq)]
 enum Cause {
-    Busy(Option<Duration>),
+    /// The servers answered that there is no room.
+    NoRoom(Duration),
+    /// The time was over behind other contenders. It is not known whether the servers still answer.
+    Queued,
     /// No server answers.
     Outage,
     /// The servers answer, and something else is wrong: access lists, another recipe at the path.
@@ -32,10 +35,10 @@ enum Cause {
 impl Cause {
     fn of(error: &Error) -> Self {
         if let Some(RateLimiterError::NoRoom { retry_after, .. }) = error.recipe() {
-            return Self::Busy(Some(*retry_after));
+            return Self::NoRoom(*retry_after);
         }
         if let Error::Timeout { phase: Phase::Queued { .. } | Phase::Recipe(_), .. } = error {
-            return Self::Busy(None);
+            return Self::Queued;
         }
         match error.kind() {
             ErrorKind::Timeout | ErrorKind::Disconnected | ErrorKind::Unknown | ErrorKind::Closed => {
@@ -128,10 +131,11 @@ impl Outage {
             Err(error) => error,
         };
         match Cause::of(&error) {
-            Cause::Busy(retry_after) => {
+            Cause::NoRoom(retry_after) => {
                 self.answered();
-                Err(Denial::Busy(retry_after))
+                Err(Denial::Busy(Some(retry_after)))
             }
+            Cause::Queued => Err(Denial::Busy(None)),
             Cause::Outage => {
                 self.unanswered(&error);
                 Err(Denial::Undecided)
@@ -172,5 +176,53 @@ impl Drop for Probe<'_> {
         if let OutageState::Known { is_probed, .. } = &mut *self.0.state.lock() {
             *is_probed = false;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    fn timeout(phase: Phase) -> Error {
+        Error::Timeout { phase, path: "/calls".into(), waited: Duration::ZERO }
+    }
+
+    async fn ask(outage: &Outage, result: Result<Option<u32>, Error>) -> Result<u32, Denial> {
+        outage.ask(ready(result.clone()), ready(result)).await
+    }
+
+    fn is_known(outage: &Outage) -> bool {
+        matches!(&*outage.state.lock(), OutageState::Known { .. })
+    }
+
+    #[tokio::test]
+    async fn only_an_answer_of_the_servers_ends_an_outage() {
+        let outage = Outage::new("test");
+        assert!(matches!(ask(&outage, Err(timeout(Phase::Connecting))).await, Err(Denial::Undecided)));
+        assert!(is_known(&outage));
+        // The servers may have answered before the outage only.
+        let queued =
+            Phase::Queued { predecessor: "lock-1".to_owned(), predecessor_data: String::new(), ahead: 1 };
+        assert!(matches!(ask(&outage, Err(timeout(queued))).await, Err(Denial::Busy(None))));
+        assert!(is_known(&outage));
+        assert!(matches!(ask(&outage, Ok(None)).await, Err(Denial::Busy(None))));
+        assert!(!is_known(&outage));
+        assert!(matches!(ask(&outage, Err(Error::Closed)).await, Err(Denial::Undecided)));
+        assert_eq!(ask(&outage, Ok(Some(7))).await.ok(), Some(7));
+        assert!(!is_known(&outage));
+    }
+
+    #[tokio::test]
+    async fn one_request_at_a_time_asks_the_servers_during_an_outage() {
+        let outage = Outage::new("test");
+        ask(&outage, Err(timeout(Phase::Answer))).await.unwrap_err();
+        let mut probe = Box::pin(outage.ask(ready(Ok(Some(1))), std::future::pending()));
+        assert!(futures::poll!(&mut probe).is_pending());
+        assert!(matches!(ask(&outage, Ok(Some(2))).await, Err(Denial::Undecided)));
+        // A request that is dropped lets another one ask.
+        drop(probe);
+        assert_eq!(ask(&outage, Ok(Some(3))).await.ok(), Some(3));
     }
 }

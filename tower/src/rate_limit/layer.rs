@@ -54,6 +54,9 @@ use crate::refusal::{Refusal, SOON};
 /// After the first of them has failed, one request at a time asks ZooKeeper, and all others are answered at
 /// once. The beginning and the end of an outage are logged once for each layer, and not for each request.
 ///
+/// A request that waits behind other contenders when an outage begins is refused with 429 when its time is
+/// over.
+///
 /// An error that is no outage, such as an access list that refuses the node, is answered in the same way. It
 /// is logged once for each layer. With the feature `metrics` every request is counted.
 ///
@@ -236,7 +239,7 @@ impl<S> Layer<S> for RateLimitLayer {
     type Service = RateLimitService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        GateService::new(inner, self.clone())
+        GateService::new(inner, self)
     }
 }
 

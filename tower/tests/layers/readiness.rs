@@ -1,4 +1,4 @@
-//! The readiness of the inner service.
+//! The readiness of the inner service, its body and its errors.
 
 use std::convert::Infallible;
 use std::future::{Ready, poll_fn, ready};
@@ -58,4 +58,37 @@ async fn the_service_that_was_polled_ready_gets_the_request() {
         assert_eq!(polls.load(Ordering::Relaxed), calls);
         service.call(Request::new(Body::empty())).await.unwrap();
     }
+}
+
+/// A service whose body is no body of axum, and which fails.
+#[derive(Clone)]
+struct Failing;
+
+impl Service<Request<u32>> for Failing {
+    type Response = Response<String>;
+    type Error = std::fmt::Error;
+    type Future = Ready<Result<Response<String>, std::fmt::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), std::fmt::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<u32>) -> Self::Future {
+        ready(if request.into_body() == 0 {
+            Err(std::fmt::Error)
+        } else {
+            Ok(Response::new("hello".to_owned()))
+        })
+    }
+}
+
+#[tokio::test]
+async fn every_type_of_body_passes_and_an_error_of_the_inner_service_stays_as_it_is() {
+    let server = server().await;
+    let limiter = RateLimiter::new(&connect(&server).await, "/calls", 2, WINDOW).unwrap();
+    let mut service = RateLimitLayer::new(limiter).layer(Failing);
+    let body = service.call(Request::new(7)).await.unwrap().into_body();
+    assert_eq!(axum::body::to_bytes(Body::new(body), 100).await.unwrap(), "hello");
+    assert_eq!(service.call(Request::new(0)).await.unwrap_err(), std::fmt::Error);
+    assert_eq!(service.call(Request::new(7)).await.unwrap().status(), 429);
 }
