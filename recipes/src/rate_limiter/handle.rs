@@ -225,10 +225,11 @@ impl RateLimiter {
         self.key.path()
     }
 
-    /// The number of starts that are admitted in any [window](Self::window).
+    /// The number of starts that are admitted in any [window](Self::window). `None` if a
+    /// [node has it](Self::new_shared).
     #[must_use]
-    pub fn starts(&self) -> u32 {
-        self.key.starts()
+    pub fn starts(&self) -> Option<u32> {
+        self.key.fixed_starts()
     }
 
     /// The length of the window.

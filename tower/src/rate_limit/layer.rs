@@ -28,7 +28,8 @@ use crate::refusal::{Refusal, SOON};
 /// * `RateLimit` and `RateLimit-Policy`, of draft-ietf-httpapi-ratelimit-headers-10:
 ///   `RateLimit: "default";r=0;t=30` and `RateLimit-Policy: "default";q=100;w=60`.
 ///
-/// A response to an admitted request has the field `RateLimit-Policy` as well. It has no `RateLimit`, since
+/// A response to an admitted request has the field `RateLimit-Policy` as well. No response has it if the limit
+/// [can change](RateLimiter::new_shared). A response to an admitted request has no `RateLimit`, since
 /// the number of starts that are left would cost a read. A limit does not count requests that another layer
 /// refuses before this one. Layers outside of this one see every request.
 ///
@@ -132,13 +133,13 @@ impl RateLimitLayer {
         key_of: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         let (starts, window) = (limiters.starts(), limiters.window());
-        Self::with(Limits::Keyed { limiters, key_of: Box::new(key_of) }, starts, window)
+        Self::with(Limits::Keyed { limiters, key_of: Box::new(key_of) }, Some(starts), window)
     }
 
-    fn with(limits: Limits, starts: u32, window: Duration) -> Self {
+    fn with(limits: Limits, starts: Option<u32>, window: Duration) -> Self {
         RequestOutcome::show_all(Self::LAYER);
         let policy_name = PolicyName::default();
-        let policy = policy_name.policy(starts, window);
+        let policy = starts.and_then(|starts| policy_name.policy(starts, window));
         let outage = Arc::new(Outage::new(Self::LAYER));
         Self {
             limits: Arc::new(limits),
@@ -179,9 +180,10 @@ impl RateLimitLayer {
         };
         let (starts, window) = match &*self.limits {
             Limits::One(limiter) => (limiter.starts(), limiter.window()),
-            Limits::Keyed { limiters, .. } => (limiters.starts(), limiters.window()),
+            Limits::Keyed { limiters, .. } => (Some(limiters.starts()), limiters.window()),
         };
-        Ok(Self { policy: policy_name.policy(starts, window), policy_name, ..self })
+        let policy = starts.and_then(|starts| policy_name.policy(starts, window));
+        Ok(Self { policy, policy_name, ..self })
     }
 
     /// Waits for an admission.
