@@ -29,7 +29,14 @@ pub(crate) struct LogOptions {
     verbose: u8,
 
     /// Messages as lines for people, or as a JSON object on each line
-    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        env = ENVIRONMENT,
+        default_value_t = LogFormat::Text
+    )]
     log_format: LogFormat,
 }
 
@@ -39,6 +46,9 @@ enum LogFormat {
     Text,
     Json,
 }
+
+/// Names the format for the processes of a run, and for commands within its program.
+pub(crate) const ENVIRONMENT: &str = "LOCKKEEPER_LOG_FORMAT";
 
 /// What a line has besides its message.
 pub(crate) type Fields = BTreeMap<&'static str, Value>;
@@ -63,6 +73,20 @@ impl LogOptions {
         if self.verbose > 0 && !draws {
             let _ = tracing::subscriber::set_global_default(Lines { verbose: self.verbose });
         }
+    }
+}
+
+/// The same for a process that a command has started.
+pub(crate) fn start_within() {
+    let format = std::env::var(ENVIRONMENT).ok().and_then(|name| LogFormat::from_str(&name, true).ok());
+    let _ = FORMAT.set(format.unwrap_or_default());
+}
+
+/// The format, as the environment names it.
+pub(crate) fn format() -> &'static str {
+    match FORMAT.get().copied().unwrap_or_default() {
+        LogFormat::Text => "text",
+        LogFormat::Json => "json",
     }
 }
 

@@ -38,10 +38,15 @@ use crate::supervisor::message;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    match arguments.next().as_deref().and_then(OsStr::to_str) {
-        Some(message::GUARD) => return supervisor::guard::main(arguments),
-        Some(message::SUPERVISE) => return supervisor::main(arguments),
-        Some(message::EXEC) => return supervisor::exec::main(arguments),
+    let started_as = arguments.next();
+    let started_as = started_as.as_deref().and_then(OsStr::to_str).unwrap_or_default();
+    if [message::GUARD, message::SUPERVISE, message::EXEC].contains(&started_as) {
+        log::start_within();
+    }
+    match started_as {
+        message::GUARD => return supervisor::guard::main(arguments),
+        message::SUPERVISE => return supervisor::main(arguments),
+        message::EXEC => return supervisor::exec::main(arguments),
         _ => {}
     }
     let ended = match Options::try_parse() {

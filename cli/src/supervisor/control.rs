@@ -22,6 +22,7 @@ use super::orphans::{Reaped, kill_all, kill_below, reap};
 use super::process_stat::ProcessStat;
 use super::program::THIS_BINARY;
 use super::socket::{self, Received};
+use crate::log;
 
 /// The pause between two looks for processes that are left.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -54,6 +55,7 @@ impl Supervisor {
         Command::new(THIS_BINARY)
             .arg(GUARD)
             .arg(ProcessStat::of_this().and_then(|own| own.group).map_or(0, Pid::as_raw_pid).to_string())
+            .env(log::ENVIRONMENT, log::format())
             .stdin(Stdio::from(theirs))
             .process_group(0)
             .spawn()?;

@@ -93,11 +93,12 @@ impl Index {
         unlisted.map(|(path, _)| path.clone()).collect()
     }
 
-    /// At most this number of directories: first those that were never listed, then those whose list is the
-    /// oldest.
-    pub(super) fn oldest(&self, count: usize) -> Vec<ZnodePath> {
+    /// At most this number of directories that were not listed since then: first those that were never
+    /// listed, then those whose list is the oldest.
+    pub(super) fn oldest(&self, count: usize, then: Instant) -> Vec<ZnodePath> {
+        let due = self.known.iter().filter(|(_, of)| !of.is_listed || of.since < then);
         let mut by_age: Vec<(bool, Instant, &ZnodePath)> =
-            self.known.iter().map(|(path, of)| (of.is_listed, of.since, path)).collect();
+            due.map(|(path, of)| (of.is_listed, of.since, path)).collect();
         by_age.sort_unstable();
         by_age.into_iter().take(count).map(|(_, _, path)| path.clone()).collect()
     }
@@ -294,7 +295,9 @@ mod tests {
         tokio::time::advance(Duration::from_secs(2)).await;
         index.update(&path("/a/b"), listed(&["_c_z-lock-0000000010"]));
         assert_eq!(index.rows()[0].rate, Some(3.0));
-        assert_eq!(texts(&index.oldest(2)), ["/", "/a"]);
+        assert_eq!(texts(&index.oldest(2, Instant::now())), ["/", "/a"]);
+        // The list of /a/b is new.
+        assert_eq!(texts(&index.oldest(9, Instant::now())), ["/", "/a", "/a/c"]);
         assert_eq!(index.age(), Duration::from_secs(2));
         assert!(index.is_fresh(&path("/a/b"), Duration::from_secs(1)));
         index.update(&path("/a"), Seen::Nothing);

@@ -146,10 +146,11 @@ impl Reader {
         } else if paths.is_empty() && (wanted.page.is_none() || wanted.page == self.opened) {
             return Ok(None);
         }
+        let began = Instant::now();
         self.look_at(&paths).await?;
         if is_due {
             // What these lists have found is among them.
-            self.look_at(&self.index.oldest(self.background)).await?;
+            self.look_at(&self.index.oldest(self.background, began)).await?;
         }
         let page = self.page(wanted).await?;
         Ok(Some(self.look(page)))
@@ -265,7 +266,8 @@ fn is_refused(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use lockkeeper::Mutex;
-    use lockkeeper_testserver::TestServer;
+    use lockkeeper_testserver::fault::{Passed, Subject};
+    use lockkeeper_testserver::{Op, TestServer};
 
     use super::*;
 
@@ -298,6 +300,15 @@ mod tests {
             assert_eq!((look.rows.len(), look.rows[0].waiting), (expected, 1));
             assert!(look.age.is_some());
         }
+        // What is on the screen is no part of the rest.
+        let transcript = server.transcript();
+        reader.background = 100;
+        reader.again(&wanted, true).await.unwrap();
+        let is_list = |of: &&Passed| of.subject == Subject::Request(Op::GetChildren);
+        let mut lists: Vec<String> =
+            transcript.passed().iter().filter(is_list).flat_map(|of| of.paths.clone()).collect();
+        lists.sort_unstable();
+        assert_eq!(lists, ["/r", "/r/a", "/r/b", "/r/c"]);
         // Nothing on the screen is new.
         assert!(reader.again(&wanted, false).await.unwrap().is_none());
     }

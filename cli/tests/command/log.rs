@@ -58,6 +58,11 @@ async fn every_message_is_a_line_of_json_if_that_is_wanted() {
     };
     assert!(has("warn", "no server confirms the session"), "{ended:?}");
     assert!(lines[0]["message"].as_str().unwrap().contains("the program gets SIGTERM"), "{ended:?}");
+    // Another process says this one.
+    server.thaw();
+    let none = fixture.ended(["--log-format", "json", "lock", "/log/none", "--", "/no/such/program"]).await;
+    let line: serde_json::Value = serde_json::from_str(none.messages.trim()).unwrap();
+    assert_eq!((none.code, &line["level"]), (Some(127), &"warn".into()), "{none:?}");
     let wrong = fixture.ended(["--log-format", "json", "inspect", "no/slash"]).await;
     let line: serde_json::Value = serde_json::from_str(wrong.messages.trim()).unwrap();
     assert_eq!((wrong.code, &line["level"]), (Some(64), &"error".into()), "{wrong:?}");
