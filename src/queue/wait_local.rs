@@ -78,8 +78,7 @@ impl QueuedNode {
                 () = session.reconnected(asked_on) => {
                     me.node.forget_watch();
                     // A clone that is kept would keep its room among the watches.
-                    (my_watch, predecessor_watch) = (None, None);
-                    own_watch_due = Some(session.now());
+                    (my_watch, predecessor_watch, own_watch_due) = (None, None, Some(session.now()));
                     None
                 }
                 () = limit.passed() => {

@@ -28,8 +28,8 @@ use crate::refusal::{Refusal, SOON};
 /// * `RateLimit` and `RateLimit-Policy`, of draft-ietf-httpapi-ratelimit-headers-10:
 ///   `RateLimit: "default";r=0;t=30` and `RateLimit-Policy: "default";q=100;w=60`.
 ///
-/// A response to an admitted request has the field `RateLimit-Policy` as well. No response has it if the limit
-/// [can change](RateLimiter::new_shared). A response to an admitted request has no `RateLimit`, since
+/// A response to an admitted request has the field `RateLimit-Policy` as well. No response has it if the
+/// limit [can change](RateLimiter::new_shared). A response to an admitted request has no `RateLimit`, since
 /// the number of starts that are left would cost a read. A limit does not count requests that another layer
 /// refuses before this one. Layers outside of this one see every request.
 ///
