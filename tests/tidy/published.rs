@@ -48,6 +48,16 @@ fn every_published_package_says_what_the_registry_shows() {
 }
 
 #[test]
+fn every_published_package_has_the_texts_of_its_licences() {
+    for manifest in published() {
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            let packed = manifest.replace("Cargo.toml", licence);
+            assert_eq!(read(&packed), read(licence), "{packed} is a copy, or a link to the file at the top");
+        }
+    }
+}
+
+#[test]
 fn the_pages_of_a_package_show_every_feature_and_mark_its_items() {
     for manifest in published() {
         let Some(page) = front_page(&manifest) else { continue };
