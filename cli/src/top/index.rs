@@ -13,6 +13,10 @@ use super::row::{Held, Row, per_second};
 /// The servers' own nodes.
 const OF_THE_SERVERS: &str = "/zookeeper";
 
+/// How many empty directories are kept for each node of the limit. They cost no more than their paths, and
+/// locks that are free have left them.
+const EMPTY_PER_NODE: usize = 10;
+
 /// Every directory that was found, and when it was last listed.
 #[derive(Debug)]
 pub(super) struct Index {
@@ -34,7 +38,7 @@ pub(super) struct Directory {
     since: Instant,
     is_listed: bool,
     has_children: bool,
-    /// It has children, and is one too many.
+    /// It has children, and is one too many, or has too many of them.
     is_left_out: bool,
     lock: Option<(Queue, Option<Head>)>,
     rate: Option<f64>,
@@ -203,8 +207,13 @@ impl Index {
             self.forget(&path);
         }
         let children = names.iter().filter_map(|name| path.child(name).ok());
+        let most = self.nodes_max.saturating_add(1).saturating_mul(EMPTY_PER_NODE);
         for child in children.filter(|child| child.as_str() != OF_THE_SERVERS) {
-            self.known.entry(child).or_insert_with(Directory::found);
+            if self.known.len() < most || self.known.contains_key(&child) {
+                self.known.entry(child).or_insert_with(Directory::found);
+            } else if let Some(directory) = self.known.get_mut(path) {
+                directory.is_left_out = true;
+            }
         }
     }
 
@@ -345,6 +354,17 @@ mod tests {
             let held = index.rows()[0].held.unwrap();
             assert_eq!((held.since.elapsed().as_secs(), held.is_longer), expected, "{node}");
         }
+    }
+
+    #[tokio::test]
+    async fn empty_directories_without_number_fill_no_memory() {
+        let mut index = Index::new(path("/"), 1, SECOND);
+        let names: Vec<String> = (0..100).map(|number| format!("{number:02}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        index.update(&path("/"), listed(&names));
+        assert_eq!((index.all().len(), index.is_partial()), (20, true));
+        index.update(&path("/"), listed(&names[..7]));
+        assert_eq!((index.all().len(), index.is_partial()), (8, false));
     }
 
     #[tokio::test]

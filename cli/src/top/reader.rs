@@ -28,8 +28,8 @@ const DATA_BYTES_MAX: usize = 1024;
 pub(super) struct Wanted {
     /// The locks of the list that are on the screen.
     pub(super) visible: Vec<ZnodePath>,
-    /// The lock whose table is on the screen.
-    pub(super) page: Option<ZnodePath>,
+    /// The lock whose table is on the screen, and the number of the opening.
+    pub(super) page: Option<(ZnodePath, u64)>,
     /// Greater after each key: what is new on the screen is read at once.
     pub(super) keys: u64,
     /// Greater after each act of the user: all that is on the screen is read at once.
@@ -55,8 +55,8 @@ pub(super) struct Reader {
     nodes: usize,
     interval: Duration,
     background: usize,
-    /// The lock whose table was read.
-    opened: Option<ZnodePath>,
+    /// The opening whose table was read.
+    opened: Option<(ZnodePath, u64)>,
     /// Whether every directory was listed once.
     is_complete: bool,
 }
@@ -163,7 +163,7 @@ impl Reader {
 
     async fn page(&mut self, wanted: &Wanted) -> Result<Option<(ZnodePath, Option<Inspection>)>, Error> {
         self.opened.clone_from(&wanted.page);
-        let Some(path) = &wanted.page else { return Ok(None) };
+        let Some((path, _)) = &wanted.page else { return Ok(None) };
         Ok(Some((path.clone(), Inspection::of_path(&self.manager, path).await?)))
     }
 

@@ -161,6 +161,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_table_says_nothing_of_a_lock_before_it_was_read() {
+        let (mut state, path, _) = state().await;
+        for _ in 0..2 {
+            state.on_key(Key::Enter, true);
+            assert_eq!(state.page(), format!("reading {path} …"));
+            assert_ne!(state.wanted().page, None);
+            let age = Some(std::time::Duration::ZERO);
+            let page = Some((path.clone(), None));
+            state.update(Look { rows: vec![row("/b", 1)], age, page, ..Look::default() });
+            assert_eq!(state.page(), format!("{path}: nobody contends"));
+            let opened = state.wanted().page;
+            state.on_key(Key::Back, true);
+            state.on_key(Key::Enter, true);
+            assert_ne!(state.wanted().page, opened, "it is read again");
+            state.on_key(Key::Back, true);
+        }
+    }
+
+    #[tokio::test]
     async fn what_was_wrong_is_shown_until_the_next_look() {
         let (mut state, path, _) = state().await;
         state.trouble = Some("no server answers".to_owned());

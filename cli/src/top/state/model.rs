@@ -24,8 +24,10 @@ pub(crate) struct State {
     scroll: usize,
     /// How many lines the screen has for a list or a page.
     height: usize,
-    /// The table of the lock that is open.
-    page: Option<Inspection>,
+    /// The table of the lock that is open. The outer `None` is one that was not read yet.
+    page: Option<Option<Inspection>>,
+    /// Another number for each table that was opened.
+    opening: u64,
     /// Whether keys change the text of the filter.
     is_filtering: bool,
     /// The outcome of the last key.
@@ -53,6 +55,7 @@ impl State {
             scroll: 0,
             height: 0,
             page: None,
+            opening: 0,
             is_filtering: false,
             message: "looking …".to_owned(),
             asking: None,
@@ -73,7 +76,7 @@ impl State {
         if let Some((path, page)) = look.page
             && self.opened() == Some(&path)
         {
-            self.page = page;
+            self.page = Some(page);
         }
     }
 
@@ -88,8 +91,9 @@ impl State {
     /// The text of the table that is open.
     pub(crate) fn page(&self) -> String {
         match (self.opened(), &self.page) {
-            (Some(path), Some(lock)) if lock.path() == path => format!("{lock:#}"),
-            (Some(path), _) => format!("{path}: nobody contends"),
+            (Some(_), Some(Some(lock))) => format!("{lock:#}"),
+            (Some(path), Some(None)) => format!("{path}: nobody contends"),
+            (Some(path), None) => format!("reading {path} …"),
             (None, _) => String::new(),
         }
     }
@@ -124,7 +128,12 @@ impl State {
             View::List => self.visible().0.iter().map(|row| row.path.clone()).collect(),
             _ => Vec::new(),
         };
-        Wanted { visible, page: self.opened().cloned(), keys: self.keys, acts: self.acts }
+        Wanted {
+            visible,
+            page: self.opened().map(|path| (path.clone(), self.opening)),
+            keys: self.keys,
+            acts: self.acts,
+        }
     }
 
     /// The screen has this number of lines for a list.
@@ -194,9 +203,9 @@ impl State {
             Key::Char('a') => self.list.sort_by(Sort::Age),
             Key::Char('r') => self.list.sort_by(Sort::Rate),
             Key::Char('p') => self.list.sort_by(Sort::Path),
-            Key::Enter => {
+            Key::Enter if self.view == View::List => {
                 if let Some(path) = self.list.selected_path() {
-                    self.page = None;
+                    (self.page, self.opening) = (None, self.keys);
                     self.show(View::Inspect(path));
                 }
             }
