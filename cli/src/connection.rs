@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::fmt::{self, Debug, Formatter};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -89,6 +90,13 @@ pub(crate) struct ConnectionOptions {
     tls_key: Option<PathBuf>,
 }
 
+/// What became of the wish for a session.
+pub(crate) enum Opened {
+    Session(ConnectionManager),
+    /// A signal came first.
+    Signalled(Exit),
+}
+
 /// Who may touch the nodes that are created.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum AccessList {
@@ -108,10 +116,9 @@ impl ConnectionOptions {
         work: impl AsyncFnOnce(&ConnectionManager) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
         let mut signals = Signals::listen()?;
-        let manager = tokio::select! {
-            biased;
-            connected = self.connect_within(None) => connected?,
-            signal = signals.next() => return Ok(Exit::of_signal(signal.as_raw())),
+        let manager = match self.open(None, &mut signals).await? {
+            Opened::Session(manager) => manager,
+            Opened::Signalled(exit) => return Ok(exit),
         };
         let work = async {
             match self.missing_chroot(&manager).await? {
@@ -147,8 +154,24 @@ impl ConnectionOptions {
 
     /// Opens a session, at most within `limit`, and at most within a second if that is shorter: a caller that
     /// does not want to wait for a lock still wants to know whether it is free.
-    pub(crate) async fn connect_within(&self, limit: Option<Duration>) -> Result<ConnectionManager, Failure> {
-        Ok(self.builder(limit)?.connect().await?)
+    ///
+    /// The servers may have opened the session when a signal comes, although their answer has not: it is
+    /// closed then, too.
+    pub(crate) async fn open(
+        &self,
+        limit: Option<Duration>,
+        signals: &mut Signals,
+    ) -> Result<Opened, Failure> {
+        let mut connecting = pin!(self.builder(limit)?.connect());
+        let signal = tokio::select! {
+            biased;
+            signal = signals.next() => signal,
+            connected = &mut connecting => return Ok(Opened::Session(connected?)),
+        };
+        if let Ok(Ok(manager)) = tokio::time::timeout(CLOSING, connecting).await {
+            let _ = manager.shutdown_within(CLOSING).await;
+        }
+        Ok(Opened::Signalled(Exit::of_signal(signal.as_raw())))
     }
 
     /// Finds a wrong setting. Sends nothing.

@@ -9,7 +9,7 @@ use super::grant::Grant;
 use super::held::Held;
 use super::nest::Nest;
 use super::options::RunOptions;
-use crate::connection::ConnectionOptions;
+use crate::connection::{ConnectionOptions, Opened};
 use crate::exit::{Exit, Failure};
 use crate::output::warn;
 use crate::signals::Signals;
@@ -37,10 +37,9 @@ pub(super) async fn run(
     // It starts while the session is opened, and costs no time of its own.
     let supervisor = Supervisor::start(&options.program)
         .map_err(|error| Failure::new(Exit::INTERNAL, format!("the supervisor: {error}")))?;
-    let manager = tokio::select! {
-        biased;
-        signal = signals.next() => return Ok(Exit::of_signal(signal.as_raw())),
-        connected = connection.connect_within(options.time_left()) => connected?,
+    let manager = match connection.open(options.time_left(), &mut signals).await? {
+        Opened::Session(manager) => manager,
+        Opened::Signalled(exit) => return Ok(exit),
     };
     // The question is sent ahead of the request that creates the chroot, and delays nothing.
     let warning = async {

@@ -7,9 +7,11 @@ use lockkeeper_testserver::fault::Subject;
 use crate::fixture::Fixture;
 use crate::screen::Terminal;
 
+/// A session that is not closed is there for an hour.
 #[tokio::test]
 async fn every_subcommand_closes_its_session() {
-    let fixture = Fixture::both().await.remove(0);
+    let fixture = Fixture::patient().await;
+    let patient = ["--session-timeout", "1h"];
     let server = fixture.embedded.as_ref().unwrap();
     let guard = Mutex::new(&fixture.manager, "/look/close/a").unwrap().acquire().await.unwrap();
     let before = server.sessions();
@@ -33,7 +35,7 @@ async fn every_subcommand_closes_its_session() {
         &["lock", "/look/close/a", "--try", "--", "true"],
         &["release", "/look/close/a", "--force", "--yes"],
     ] {
-        fixture.run(arguments).await;
+        fixture.run(&[&patient, arguments].concat()).await;
         assert_eq!(server.sessions(), before, "{arguments:?}");
     }
     let guard = (guard, Mutex::new(&fixture.manager, "/look/close/a").unwrap().acquire().await.unwrap());
@@ -46,7 +48,7 @@ async fn every_subcommand_closes_its_session() {
         &["lock", "/look/close/a", "--", "true"],
         &["release", "/look/close/a", "--force"],
     ] {
-        let mut terminal = Terminal::start(&fixture, arguments);
+        let mut terminal = Terminal::start(&fixture, &[&patient, arguments].concat());
         let opened = async || (server.sessions().len() > before.len()).then_some(());
         eventually("a session", Timing::event(), opened).await.unwrap();
         terminal.signal("TERM");

@@ -1,6 +1,7 @@
 //! Servers, and commands that run.
 
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use lockkeeper::ConnectionManager;
 use lockkeeper_tests::{Ensemble, Timing, left_out};
@@ -26,6 +27,14 @@ impl Fixture {
             fixtures.push(Self::at(servers, None).await);
         }
         fixtures
+    }
+
+    /// An embedded server that keeps a session as long as a client asks for.
+    pub(crate) async fn patient() -> Self {
+        let hour = Duration::from_secs(3_600);
+        let server = TestServer::builder().session_timeouts(Duration::from_secs(1), hour);
+        let server = server.start().await.unwrap();
+        Self::at(server.connect_string(), Some(server)).await
     }
 
     async fn at(servers: String, embedded: Option<TestServer>) -> Self {
