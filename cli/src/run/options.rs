@@ -100,8 +100,8 @@ pub(crate) struct RunOptions {
     pub(super) grace: Option<Duration>,
 
     /// What happens to the program when the lock is about to be lost: term, kill, ignore, or a command for
-    /// the shell, which finds the process group in LOCKKEEPER_GROUP, and the lock in the same variables as the
-    /// program. SIGKILL follows in time, except after "ignore"
+    /// the shell, which finds the process group in LOCKKEEPER_GROUP, and the lock in the same variables as
+    /// the program. SIGKILL follows in time, except after "ignore"
     #[arg(long, value_name = "term|kill|ignore|COMMAND", default_value = "term", value_parser = on_loss)]
     pub(super) on_loss: OnLoss,
 
