@@ -217,10 +217,13 @@ async fn a_look_reads_what_is_on_the_screen_and_a_bounded_part_of_the_rest() {
         Some(passed[first..last].to_vec())
     };
     let passed = eventually("some looks", Timing::event(), looked).await.unwrap();
-    let requests =
-        passed.iter().filter(|of| matches!(of.subject, Subject::Request(_)) && !own.contains(&of.session));
-    // A list for each row, for the root and for each of the others, and a sign of life now and then.
-    let most = looks * (visible + 1 + background) + looks;
+    // Without the signs of life, of which there may be any number on a slow machine.
+    let is_read = |op: Op| !matches!(op, Op::Ping | Op::Multi);
+    let requests = passed
+        .iter()
+        .filter(|of| matches!(of.subject, Subject::Request(op) if is_read(op)) && !own.contains(&of.session));
+    // A list for each row, for the root and for each of the others.
+    let most = looks * (visible + 1 + background);
     assert!(requests.clone().count() <= most, "{} > {most}", requests.count());
 }
 
