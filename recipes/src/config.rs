@@ -1,7 +1,7 @@
 //! Settings: of a manager's connection, of access, and of sharing a lock within a process.
 
 #[doc(inline)]
-pub use crate::mutex::HandOffPolicy;
+pub use crate::sharing::HandOffPolicy;
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use lockkeeper_core::Tls;

@@ -95,6 +95,7 @@ mod rw_lock;
 pub mod schedule;
 mod semaphore;
 mod shared_value;
+mod sharing;
 mod survey;
 pub mod value;
 pub mod view;

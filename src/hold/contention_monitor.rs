@@ -2,8 +2,10 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use super::held::Hold;
+use super::reads::{Changes, Prefetch, ReadResult};
 use super::revocation::wait_revoke_message;
 use crate::error::{Error, Lost, Operation};
+use crate::queue::LockQueue;
 use crate::session::OwnedNode;
 use crate::time::deadline::Deadline;
 use crate::znode::name::{Label, NodeName};
@@ -84,6 +86,21 @@ impl NodeMonitor {
         if wait_revoke_message(&self.node).await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Reads the nodes that a queue [names](crate::LockQueue::with_reads), and sets watches: [`Changes`]
+    /// reports when one of them may have changed. As [`Hold::watch`](crate::Hold::watch), without the hold:
+    /// also after the node was given up, until its session ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] once the node is lost, [`Error::Refused`] and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is lost.
+    pub async fn watch(&self, queue: &LockQueue) -> Result<(Vec<ReadResult>, Changes), Error> {
+        Prefetch::new(queue.reads()).watch(&self.node, Deadline::never()).await
     }
 
     async fn until_contended(&self, is_alone: &impl Fn(bool)) {

@@ -25,6 +25,7 @@ mod hang_ups;
 mod injected_fault;
 mod injection_point;
 mod keeping;
+mod lending;
 mod limit;
 mod limiters;
 mod many;

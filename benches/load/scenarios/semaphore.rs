@@ -1,8 +1,10 @@
 //! Permits of one semaphore.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockkeeper::Semaphore;
+use lockkeeper::config::HandOffPolicy;
 
 use super::{report, timed};
 use crate::Outcome;
@@ -16,8 +18,23 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let permits = u32::try_from(fixture.arguments.number("leases")?)?;
     let room = Arc::new(Room::with_space(i64::from(permits)));
     let mut workers = Vec::new();
+    let is_kept = fixture.arguments.number("keep")? > 0;
+    let policy = HandOffPolicy::default().idle_time(Duration::from_secs(1));
+    // One for each session, shared by its tasks.
+    let mut kept: Vec<Semaphore> = Vec::new();
+    let sessions = fixture.arguments.size("s")?;
     for number in 0..fixture.arguments.size("w")? {
-        let semaphore = Semaphore::new(fixture.manager(number)?, fixture.path("semaphore"), permits)?;
+        let shared = number.checked_rem(sessions).and_then(|session| kept.get(session));
+        let semaphore = match shared {
+            Some(shared) => Semaphore::clone(shared),
+            None => {
+                let semaphore = Semaphore::new(fixture.manager(number)?, fixture.path("semaphore"), permits)?;
+                if is_kept { semaphore.with_handoff(policy)? } else { semaphore }
+            }
+        };
+        if is_kept && kept.len() < sessions {
+            kept.push(semaphore.clone());
+        }
         workers.push(Guest { semaphore, room: Arc::clone(&room) });
     }
     let measured = timed(fixture, workers).await?;

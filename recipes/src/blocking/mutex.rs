@@ -6,7 +6,7 @@ use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
 use crate::Inspection;
-use crate::mutex::HandOffPolicy;
+use crate::sharing::HandOffPolicy;
 
 /// A mutex over all processes, for threads. Everything is as for the async [`Mutex`](crate::Mutex).
 ///

@@ -7,6 +7,7 @@ use super::guard::Guard;
 use super::manager::ConnectionManager;
 use crate::Inspection;
 use crate::semaphore::SharedLimit;
+use crate::sharing::HandOffPolicy;
 
 /// A semaphore over all processes, for threads: at most a given number of permits are in use at a time.
 /// Everything is as for the async [`Semaphore`](crate::Semaphore).
@@ -68,6 +69,19 @@ impl Semaphore {
     #[must_use]
     pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { inner: self.inner.with_node_data(data), ..self }
+    }
+
+    /// Keeps the node of a permit from one lease to the next, within the bounds of `hand_off`: the threads of
+    /// this process hand permits off among themselves without a request.
+    /// [`Semaphore::with_handoff`](crate::Semaphore::with_handoff) describes it, with threads instead of
+    /// tasks. The clones of the returned semaphore share the nodes: make one semaphore, and give each thread a
+    /// clone.
+    ///
+    /// # Errors
+    ///
+    /// As that method.
+    pub fn with_handoff(self, hand_off: HandOffPolicy) -> Result<Self, Error> {
+        Ok(Self { inner: self.inner.with_handoff(hand_off)?, ..self })
     }
 
     /// The path of the semaphore, below the manager's chroot.

@@ -1,8 +1,8 @@
 use lockkeeper_core::{Hold, ReleaseError};
 
-use super::sharing::HandOffHold;
 use crate::lock::{Guard, HoldAccess, HoldRelease};
 use crate::owner::OwnerEntry;
+use crate::sharing::HoldKind;
 
 /// A held [`Mutex`](super::Mutex).
 ///
@@ -14,18 +14,11 @@ pub type MutexGuard = Guard<MutexHold>;
 pub struct MutexHold {
     // Dropped first.
     entry: Option<OwnerEntry>,
-    held: MutexHoldKind,
-}
-
-/// A hold of one guard alone, or one whose node the guards of this process share.
-#[derive(Debug)]
-pub(super) enum MutexHoldKind {
-    Plain(Box<Hold>),
-    HandOff(Box<HandOffHold>),
+    held: HoldKind,
 }
 
 impl MutexHold {
-    pub(super) fn new(entry: Option<OwnerEntry>, held: MutexHoldKind) -> Self {
+    pub(super) fn new(entry: Option<OwnerEntry>, held: HoldKind) -> Self {
         Self { entry, held }
     }
 }
@@ -39,24 +32,6 @@ impl HoldAccess for MutexHold {
 impl HoldRelease for MutexHold {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
         drop(self.entry);
-        Ok(match self.held {
-            MutexHoldKind::Plain(hold) => Some(hold),
-            MutexHoldKind::HandOff(hold) => hold.into_hold(),
-        })
-    }
-}
-
-impl MutexHoldKind {
-    pub(super) fn hold(&self) -> &Hold {
-        match self {
-            Self::Plain(hold) => hold,
-            Self::HandOff(hold) => hold.hold(),
-        }
-    }
-}
-
-impl From<Hold> for MutexHoldKind {
-    fn from(hold: Hold) -> Self {
-        Self::Plain(Box::new(hold))
+        Ok(self.held.into_hold())
     }
 }

@@ -5,12 +5,11 @@ use lockkeeper_core::{
     ConfigError, ConnectionManager, Deadline, Error, Hold, IntoPath, Label, LockQueue, Rule, ZnodePath,
 };
 
-use super::guard::{MutexGuard, MutexHold, MutexHoldKind};
-use super::hand_off_policy::HandOffPolicy;
-use super::sharing::SharingHandle;
+use super::guard::{MutexGuard, MutexHold};
 use crate::lock::Recipe;
 use crate::owner::{Holding, Owner, OwnerRegistry, Side};
 use crate::semaphore::{Lease, Semaphore};
+use crate::sharing::{HandOffPolicy, HoldKind, SharingHandle};
 
 /// A mutex over all processes: at most one guard is valid at a time.
 ///
@@ -201,7 +200,7 @@ impl Mutex {
             }));
         };
         hand_off.check(queue.manager())?;
-        Ok(Self { sharing: Some(SharingHandle::new(hand_off)), ..self })
+        Ok(Self { sharing: Some(SharingHandle::of_one(hand_off)), ..self })
     }
 
     /// The path of the lock, below the manager's chroot.
@@ -267,11 +266,11 @@ impl Mutex {
                 (None, Some(owner)) => Box::pin(self.lock_for(queue, owner, deadline)).await?.into(),
                 (Some(sharing), _) => {
                     let queue = Self::signed(queue, owner.as_ref());
-                    MutexHoldKind::HandOff(Box::new(Box::pin(sharing.acquire(queue, deadline)).await?))
+                    Box::pin(sharing.acquire(queue, deadline)).await?.into()
                 }
             },
             MutexLayout::Semaphore(semaphore) => {
-                Box::pin(semaphore.acquire_by(1, deadline)).await?.into_hold().into()
+                Box::pin(semaphore.acquire_by(1, deadline)).await?.into_held()
             }
         };
         Ok(self.guard(held, owner.as_ref()))
@@ -295,14 +294,12 @@ impl Mutex {
                 let limit = Deadline::after(queue.manager().operation_timeout());
                 let queue = Self::signed(queue, owner.as_ref());
                 match &self.sharing {
-                    Some(sharing) => {
-                        sharing.try_acquire(queue, limit).await?.map(Box::new).map(MutexHoldKind::HandOff)
-                    }
-                    None => queue.try_acquire(limit).await?.map(MutexHoldKind::from),
+                    Some(sharing) => sharing.try_acquire(queue, limit).await?.map(HoldKind::from),
+                    None => queue.try_acquire(limit).await?.map(HoldKind::from),
                 }
             }
             MutexLayout::Semaphore(semaphore) => {
-                Box::pin(semaphore.try_acquire()).await?.map(Lease::into_hold).map(MutexHoldKind::from)
+                Box::pin(semaphore.try_acquire()).await?.map(Lease::into_held)
             }
         };
         Ok(held.map(|held| self.guard(held, owner.as_ref())))
@@ -328,7 +325,7 @@ impl Mutex {
         Ok(owner)
     }
 
-    pub(super) fn guard(&self, held: MutexHoldKind, owner: Option<&Owner>) -> MutexGuard {
+    pub(super) fn guard(&self, held: HoldKind, owner: Option<&Owner>) -> MutexGuard {
         let enter = |owner| self.holders.enter(self.path(), owner, Holding::Plain, held.hold());
         MutexGuard::of(MutexHold::new(owner.map(enter), held))
     }

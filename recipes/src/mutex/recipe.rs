@@ -92,12 +92,12 @@ impl BatchEntry for MutexBatchEntry {
     ) -> BoxFuture<'static, Result<Entered, Error>> {
         Box::pin(async move {
             let hold = match &self.mutex.layout {
-                MutexLayout::Queue(_) => Some(hold),
+                MutexLayout::Queue(_) => Some(hold.into()),
                 MutexLayout::Semaphore(semaphore) => {
-                    semaphore.enter(hold, 1, wait).await?.map(Lease::into_hold)
+                    semaphore.enter(hold, 1, wait).await?.map(Lease::into_held)
                 }
             };
-            let guard = hold.map(|hold| self.mutex.guard(hold.into(), self.owner.as_ref()));
+            let guard = hold.map(|hold| self.mutex.guard(hold, self.owner.as_ref()));
             Ok(guard.map(|guard| MemberGuard::new(self.mutex.path(), guard)))
         })
     }

@@ -101,10 +101,10 @@ impl QueueWait for MutexQueued {
         if let Some(owner) = &self.owner {
             self.mutex.holders.check(Recipe::manager(&self.mutex), self.mutex.path(), owner)?;
         }
-        let hold = match &mut self.position {
-            Position::Queue(ticket) => ticket.wait(deadline).await?,
-            Position::Semaphore(queued) => queued.wait(deadline).await.map(Lease::into_hold)?,
+        let held = match &mut self.position {
+            Position::Queue(ticket) => ticket.wait(deadline).await?.into(),
+            Position::Semaphore(queued) => queued.wait(deadline).await.map(Lease::into_held)?,
         };
-        Ok(self.mutex.guard(hold.into(), self.owner.as_ref()))
+        Ok(self.mutex.guard(held, self.owner.as_ref()))
     }
 }

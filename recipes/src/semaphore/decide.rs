@@ -28,6 +28,35 @@ pub(super) fn decide(taken: u32, limit: u32, asked: u32) -> PermitDecision {
     }
 }
 
+/// What a look at the queue and at the permits shows to a process that keeps some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ContentionSeen {
+    /// No other contender is in the queue.
+    None,
+    /// Another contender can take permits that are free, and leave.
+    Transient,
+    /// Another contender waits for permits that are in use.
+    Waits,
+    /// More permits are in use than the limit allows.
+    Exceeded,
+}
+
+/// Judges whether another contender waits. `has_waited` is whether it has been in the queue for longer than
+/// it takes to take free permits; `None` without another contender. What is not known counts as contention.
+pub(super) fn contention(
+    has_waited: Option<bool>,
+    in_use: Option<u32>,
+    limit: Option<u32>,
+) -> ContentionSeen {
+    let Some(limit) = limit else { return ContentionSeen::Exceeded };
+    match (has_waited, in_use) {
+        (_, Some(in_use)) if in_use > limit => ContentionSeen::Exceeded,
+        (None, Some(_)) => ContentionSeen::None,
+        (Some(false), Some(in_use)) if in_use < limit => ContentionSeen::Transient,
+        _ => ContentionSeen::Waits,
+    }
+}
+
 /// The permits in use, and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PermitState {
@@ -155,6 +184,28 @@ mod tests {
             (u32::MAX, 1, 1, PermitDecision::Wait { free: 0 }),
         ] {
             assert_eq!(decide(taken, limit, asked), step, "{asked} of {limit} with {taken} out");
+        }
+    }
+
+    #[test]
+    fn a_contender_waits_if_no_permit_is_free_or_if_it_stays() {
+        for (has_waited, in_use, limit, seen) in [
+            (None, Some(4), Some(4), ContentionSeen::None),
+            (Some(false), Some(3), Some(4), ContentionSeen::Transient),
+            (Some(false), Some(4), Some(4), ContentionSeen::Waits),
+            // It asks for more permits than are free.
+            (Some(true), Some(3), Some(4), ContentionSeen::Waits),
+            (Some(false), None, Some(4), ContentionSeen::Waits),
+            (None, None, Some(4), ContentionSeen::Waits),
+            (None, Some(5), Some(4), ContentionSeen::Exceeded),
+            (Some(true), Some(5), Some(4), ContentionSeen::Exceeded),
+            (None, Some(0), None, ContentionSeen::Exceeded),
+        ] {
+            assert_eq!(
+                contention(has_waited, in_use, limit),
+                seen,
+                "{has_waited:?}, {in_use:?} of {limit:?}"
+            );
         }
     }
 

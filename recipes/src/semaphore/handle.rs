@@ -11,7 +11,7 @@ use super::lease::Lease;
 use super::limit::PermitLimit;
 use super::shared_limit::SharedLimit;
 use crate::limits;
-use crate::lock::at_head;
+use crate::sharing::SharingHandle;
 
 /// Leases are counted, not ordered. Their directory has no nodes of another kind.
 const LEASES: Rule = Rule::blocked_by(&[lockkeeper_core::Kind::LEASE]);
@@ -117,6 +117,8 @@ pub struct Semaphore {
     pub(super) leases_queue: LockQueue,
     pub(super) limit: PermitLimit,
     pub(super) data: Arc<[u8]>,
+    /// The nodes that this process keeps.
+    pub(super) sharing: Option<SharingHandle>,
 }
 
 impl Semaphore {
@@ -170,12 +172,15 @@ impl Semaphore {
             leases,
             limit,
             data: manager.node_data().into(),
+            sharing: None,
         })
     }
 
     /// Sets the data of this semaphore's leases and queue nodes, for people who inspect the lock. Default:
     /// the manager's node data, which has the host and the process id. The name of an [owner in
     /// scope](crate::Owner::scope) is appended.
+    ///
+    /// Nodes that [stay in this process](Self::with_handoff) have the data that were set before.
     #[must_use]
     pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { data: data.into().into(), ..self }
@@ -277,8 +282,7 @@ impl Semaphore {
     ///
     /// Cancel safe: no node is left behind.
     pub async fn try_acquire_many(&self, permits: u32) -> Result<Option<Lease>, Error> {
-        self.check(permits)?;
-        Ok(at_head::try_in_turn(&self.request(permits)).await?.ok())
+        Ok(self.try_by(permits).await?.ok())
     }
 
     /// The number of permits that are free now, without regard to waiters. It may be stale when the caller

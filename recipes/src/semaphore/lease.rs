@@ -2,6 +2,7 @@ use lockkeeper_core::{Hold, ReleaseError};
 
 use crate::lock::{Guard, HoldAccess, HoldRelease};
 use crate::owner::OwnerEntry;
+use crate::sharing::HoldKind;
 
 /// One or more held permits of a [`Semaphore`](super::Semaphore).
 ///
@@ -16,17 +17,17 @@ pub type Lease = Guard<PermitsHold>;
 pub struct PermitsHold {
     // Dropped first. Boxed, or every task that takes permits would be larger.
     entry: Option<Box<OwnerEntry>>,
-    hold: Hold,
+    held: HoldKind,
 }
 
 impl Lease {
-    pub(super) fn new(entry: Option<OwnerEntry>, hold: Hold) -> Self {
-        Self::of(PermitsHold { entry: entry.map(Box::new), hold })
+    pub(super) fn new(entry: Option<OwnerEntry>, held: HoldKind) -> Self {
+        Self::of(PermitsHold { entry: entry.map(Box::new), held })
     }
 
-    pub(crate) fn into_hold(self) -> Hold {
+    pub(crate) fn into_held(self) -> HoldKind {
         drop(self.holds.entry);
-        self.holds.hold
+        self.holds.held
     }
 
     /// The number of permits of this lease.
@@ -38,13 +39,13 @@ impl Lease {
 
 impl HoldAccess for PermitsHold {
     fn first(&self) -> &Hold {
-        &self.hold
+        self.held.hold()
     }
 }
 
 impl HoldRelease for PermitsHold {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
         drop(self.entry);
-        Ok(Some(Box::new(self.hold)))
+        Ok(self.held.into_hold())
     }
 }

@@ -31,8 +31,11 @@ mod error;
 mod handle;
 mod inspect;
 mod lease;
+mod lending;
 mod limit;
+mod own_contenders;
 mod permit_acquire;
+mod permit_entry;
 mod permits;
 mod shared_limit;
 #[cfg(test)]

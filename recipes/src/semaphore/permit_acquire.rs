@@ -6,7 +6,6 @@ use lockkeeper_core::{
 };
 use tracing::debug;
 
-use super::Lease;
 use super::continuity::{Continuity, keeps};
 use super::decide::{GrantCondition, NotReady, PermitCount, PermitDecision, PermitState, decide};
 use super::error::{SemaphoreError, waiting_for_permits};
@@ -22,7 +21,7 @@ pub(super) struct PermitRequest<'a> {
 }
 
 impl AtHead for PermitRequest<'_> {
-    type Taken = Lease;
+    type Taken = Hold;
 
     fn manager(&self) -> &ConnectionManager {
         &self.semaphore.manager
@@ -38,7 +37,7 @@ impl AtHead for PermitRequest<'_> {
 
     /// Waits until enough permits are free, takes them and leaves the queue, by one transaction. Leases of a
     /// transaction in flight are deleted if the call ends.
-    async fn decide(&self, slot: &mut Option<Hold>, limit: HeadLimit) -> Result<Lease, NotTaken> {
+    async fn decide(&self, slot: &mut Option<Hold>, limit: HeadLimit) -> Result<Hold, NotTaken> {
         PermitAcquire { request: self, slot }.take(limit).await
     }
 }
@@ -55,17 +54,17 @@ impl PermitAcquire<'_> {
         self.slot.as_mut().ok_or(NotTaken::Restart)
     }
 
-    async fn take(&mut self, limit: HeadLimit) -> Result<Lease, NotTaken> {
+    async fn take(&mut self, limit: HeadLimit) -> Result<Hold, NotTaken> {
         let deadline = limit.deadline;
-        if let Some(lease) = self.take_from_payload(deadline).await? {
-            return Ok(lease);
+        if let Some(hold) = self.take_from_payload(deadline).await? {
+            return Ok(hold);
         }
         let mut results = self.hold()?.read(deadline).await?;
         let mut changes: Option<Changes> = None;
         loop {
             match self.judge(&results, deadline).await? {
                 Some((PermitDecision::Take, state)) => match self.exchange(&state, deadline).await? {
-                    Some(lease) => return Ok(lease),
+                    Some(hold) => return Ok(hold),
                     None => {
                         changes = None;
                         results = self.hold()?.read(deadline).await?;
@@ -99,7 +98,7 @@ impl PermitAcquire<'_> {
     }
 
     /// Takes permits without a read, if the payload of the earlier head shows enough of them.
-    async fn take_from_payload(&mut self, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
+    async fn take_from_payload(&mut self, deadline: Deadline) -> Result<Option<Hold>, NotTaken> {
         let PermitLimit::Fixed(fixed) = &self.request.semaphore.limit else { return Ok(None) };
         let left = self.hold()?.payload::<PermitCount>().filter(|count| count.limit == fixed.permits());
         match left {
@@ -167,7 +166,7 @@ impl PermitAcquire<'_> {
 
     /// Commits one transaction: it creates the leases, checks what they depend on, and deletes the node in
     /// the queue. `None` if it was not committed, and the leases must be read again.
-    async fn exchange(&mut self, state: &PermitState, deadline: Deadline) -> Result<Option<Lease>, NotTaken> {
+    async fn exchange(&mut self, state: &PermitState, deadline: Deadline) -> Result<Option<Hold>, NotTaken> {
         let PermitRequest { semaphore, asked } = *self.request;
         let Some(hold) = self.slot.take() else { return Err(NotTaken::Restart) };
         let leases = semaphore.leases_queue.clone().with_node_data(owner::signed(&semaphore.data));
@@ -208,14 +207,14 @@ impl PermitAcquire<'_> {
         state: &PermitState,
         is_certain: bool,
         deadline: Deadline,
-    ) -> Result<Lease, NotTaken> {
+    ) -> Result<Hold, NotTaken> {
         let names = hold.paths().filter_map(|path| NodeName::parse(path.name()));
         let own: Vec<NodeName> = names.collect();
         if count_of(own.len()) < hold.node_count() {
             return Err(NotTaken::Restart);
         }
         if is_certain && state.continuity.is_proven_by(&own) {
-            return Ok(self.request.semaphore.lease(hold));
+            return Ok(hold);
         }
         let results = hold.read(deadline).await?;
         let listed = match results.first() {
@@ -223,7 +222,7 @@ impl PermitAcquire<'_> {
             _ => &[],
         };
         if keeps(&own, listed, state.limit) {
-            return Ok(self.request.semaphore.lease(hold));
+            return Ok(hold);
         }
         let (path, in_use) = (self.request.semaphore.whole_path(), listed.len());
         debug!(%path, in_use, "a lease was made out of turn: deleting ours");

@@ -107,7 +107,7 @@ impl QueueWait for SemaphoreQueued {
             }
             let request = self.semaphore.request(self.permits);
             match at_head::decide(&request, &mut self.head, HeadLimit::wait(deadline)).await {
-                Ok(lease) => return Ok(lease),
+                Ok(hold) => return Ok(self.semaphore.lease(hold.into())),
                 // Queues again, at the end.
                 Err(NotTaken::Restart) => self.head = None,
                 Err(NotTaken::NotNow(phase)) => return Err(request.timeout_error(phase, deadline)),

@@ -22,13 +22,16 @@ impl World {
                     is_sent = true;
                     self.send(scenario, wake, slot, node);
                 }
-                SharingEffect::WatchContenders => {
+                SharingEffect::WatchContenders { tenure } => {
                     self.handoffs = Some((0, self.now));
-                    self.watchers.last_mut().unwrap().is_asked = true;
+                    self.watcher(tenure).is_asked = true;
                 }
-                SharingEffect::TimeIdle => self.watchers.last_mut().unwrap().is_timing = true,
+                SharingEffect::TimeIdle { tenure } => self.watcher(tenure).is_timing = true,
                 SharingEffect::Delete(_) if scenario.mistake == Some(Mistake::DeleteForgotten) => {}
                 SharingEffect::Delete(node) => self.delete(node.id),
+                SharingEffect::EnterQueue { .. } | SharingEffect::LeaveQueue => {
+                    self.violation = Some("a task enters the queue itself");
+                }
             }
         }
         is_sent

@@ -4,8 +4,9 @@ use lockkeeper_core::{ConfigError, ConnectionManager};
 
 use crate::limits;
 
-/// The bounds within which the guards of a [`Mutex`](super::Mutex) share one node: see
-/// [`Mutex::with_handoff`](super::Mutex::with_handoff).
+/// The bounds within which the guards of one process share nodes: see
+/// [`Mutex::with_handoff`](crate::Mutex::with_handoff) and
+/// [`Semaphore::with_handoff`](crate::Semaphore::with_handoff).
 ///
 /// # Examples
 ///
@@ -17,7 +18,7 @@ use crate::limits;
 /// # let _ = hand_off;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "it takes effect by Mutex::with_handoff()"]
+#[must_use = "it takes effect by with_handoff()"]
 pub struct HandOffPolicy {
     pub(super) max_handoffs: u32,
     pub(super) max_time: Duration,
@@ -55,7 +56,12 @@ impl HandOffPolicy {
         Self { idle_time: time, ..self }
     }
 
-    pub(super) fn check(&self, manager: &ConnectionManager) -> Result<(), ConfigError> {
+    /// The longest time for which other processes wait.
+    pub(crate) fn longest(&self) -> Duration {
+        self.max_time
+    }
+
+    pub(crate) fn check(&self, manager: &ConnectionManager) -> Result<(), ConfigError> {
         let refuse = |name, value, advice| Err(ConfigError::Setting { name, value, advice });
         if self.max_handoffs == 0 {
             return refuse(

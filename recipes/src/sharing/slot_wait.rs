@@ -1,16 +1,17 @@
 use std::sync::Arc;
 
-use lockkeeper_core::{Deadline, Error, LONG_WAIT, LockQueue, Phase};
+use lockkeeper_core::{ConnectionManager, Deadline, Error, LONG_WAIT, Phase, WholePath};
 use tokio::sync::oneshot;
 use tracing::info;
 
-use super::node_sharing::{AcquireSlot, NodeSharing};
+use super::acquire_slot::AcquireSlot;
+use super::node_sharing::NodeSharing;
 
 /// A task that waits for the slot. Its drop ends the wait. A slot that was sent to it goes to the next task.
 pub(super) struct SlotWait<'a> {
     sharing: &'a Arc<NodeSharing>,
     number: u64,
-    slot: oneshot::Receiver<AcquireSlot>,
+    slot: oneshot::Receiver<Result<AcquireSlot, Error>>,
     is_over: bool,
 }
 
@@ -18,24 +19,27 @@ impl<'a> SlotWait<'a> {
     pub(super) fn new(
         sharing: &'a Arc<NodeSharing>,
         number: u64,
-        slot: oneshot::Receiver<AcquireSlot>,
+        slot: oneshot::Receiver<Result<AcquireSlot, Error>>,
     ) -> Self {
         Self { sharing, number, slot, is_over: false }
     }
 
-    pub(super) async fn slot(mut self, queue: &LockQueue, deadline: Deadline) -> Result<AcquireSlot, Error> {
-        let manager = queue.manager();
+    pub(super) async fn slot(
+        mut self,
+        manager: &ConnectionManager,
+        path: WholePath,
+        deadline: Deadline,
+    ) -> Result<AcquireSlot, Error> {
         loop {
             tokio::select! {
                 biased;
                 () = manager.closing() => return Err(Error::Closed),
                 slot = &mut self.slot => {
                     self.is_over = true;
-                    return slot.map_err(|_| Error::Closed);
+                    return slot.unwrap_or(Err(Error::Closed));
                 }
                 () = deadline.or_after(LONG_WAIT).passed() => {
                     let (ahead, waited) = (self.sharing.ahead(self.number), deadline.waited());
-                    let path = queue.whole_path();
                     if deadline.has_passed() {
                         let text = format!("waiting for other tasks of this process, {ahead} ahead");
                         let phase = Phase::Recipe(text.into());

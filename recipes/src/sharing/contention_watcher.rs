@@ -16,9 +16,9 @@ struct ContentionWatcher {
 
 /// Starts the tenure of a hold, and its watching task. The task starts with the tenure, because a guard may
 /// be dropped where no task can be spawned. It watches only when it is needed.
-pub(super) fn start_watcher(sharing: &Arc<NodeSharing>, hold: &Hold) -> NodeTenure {
+pub(super) fn start_watcher(sharing: &Arc<NodeSharing>, slot: u64, hold: &Hold) -> NodeTenure {
     let signals = Arc::<WatcherSignals>::default();
-    let number = sharing.begin_tenure(&signals);
+    let number = sharing.begin_tenure(slot, &signals);
     let (over, is_over) = oneshot::channel();
     let watcher = ContentionWatcher { sharing: Arc::downgrade(sharing), tenure: number, signals };
     // If it cannot run, it is dropped, and its drop reports that nothing is watched.
@@ -43,16 +43,40 @@ impl ContentionWatcher {
 
     async fn watch_contenders(&self, monitor: &NodeMonitor) {
         self.signals.watch_contenders.notified().await;
+        match self.has_common_watch(monitor) {
+            true => monitor.revoke_requested().await,
+            false => self.watch_own_queue(monitor).await,
+        }
+        if let Some(sharing) = self.sharing.upgrade() {
+            sharing.mark_contended(self.tenure);
+        }
+        std::future::pending().await
+    }
+
+    /// Returns whether one watch is common to all nodes, and starts it if this is the first of them.
+    fn has_common_watch(&self, monitor: &NodeMonitor) -> bool {
+        let Some(sharing) = self.sharing.upgrade() else { return false };
+        let Some(entry) = sharing.entry() else { return false };
+        if let Some((watch, is_over)) = sharing.begin_common_watch() {
+            let watching = entry.watch(watch, monitor.clone());
+            entry.manager().spawn(async move {
+                tokio::select! {
+                    biased;
+                    _ = is_over => {}
+                    () = watching => {}
+                }
+            });
+        }
+        true
+    }
+
+    async fn watch_own_queue(&self, monitor: &NodeMonitor) {
         let set_alone = |is_alone| {
             if let Some(sharing) = self.sharing.upgrade() {
                 sharing.set_alone(self.tenure, is_alone);
             }
         };
         monitor.contended(set_alone).await;
-        if let Some(sharing) = self.sharing.upgrade() {
-            sharing.mark_contended(self.tenure);
-        }
-        std::future::pending().await
     }
 
     async fn time_idle(&self) {

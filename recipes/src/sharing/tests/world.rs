@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::decide::SharingState;
+use super::super::decide::{SharingForm, SharingState};
 use super::Scenario;
-use crate::mutex::HandOffPolicy;
+use crate::sharing::HandOffPolicy;
 
 /// A mistake of the code around the state, so that the exploration is seen to find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl World {
         let policy = HandOffPolicy::default().max_handoffs(scenario.max_handoffs);
         let policy = policy.max_time(Duration::from_secs(MAX_TIME)).idle_time(Duration::from_secs(1));
         Self {
-            state: Some(SharingState::new(policy)),
+            state: Some(SharingState::new(policy, SharingForm::One)),
             at: [At::Start; 3],
             rounds: scenario.rounds,
             has_clone: [true; 3],
@@ -283,7 +283,7 @@ impl World {
                 At::Queued(slot, Node { id: self.nodes, tenure: 0 })
             }
             At::Queued(slot, Node { id, .. }) => {
-                let tenure = self.state.as_mut().map_or(0, SharingState::begin_tenure);
+                let tenure = self.state.as_mut().map_or(0, |state| state.begin_tenure(slot));
                 let (is_asked, is_timing, has_reported_loss) = (false, false, false);
                 let answer = Answer::None;
                 let is_alive = true;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use lockkeeper_core::{Hold, HoldExt};
 
-use super::node_sharing::AcquireSlot;
+use super::acquire_slot::AcquireSlot;
 use super::tenure::NodeTenure;
 
 /// The hold of a guard whose node may be handed off. Its drop hands the node off, or releases it.

@@ -2,6 +2,7 @@
 //! any step.
 
 mod judge;
+mod many;
 mod tables;
 mod world;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::decide::{SharingEffect, SharingState};
-use crate::mutex::HandOffPolicy;
+use super::super::decide::{SharingEffect, SharingForm, SharingState};
+use crate::sharing::HandOffPolicy;
 
 const START: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(5);
@@ -12,9 +12,10 @@ type State = SharingState<&'static str, u8>;
 
 /// A guard that holds a node of tenure 1. Returns its slot as well.
 fn held(idle_time: Duration) -> (State, u64) {
-    let mut state = SharingState::new(HandOffPolicy::default().max_handoffs(1).idle_time(idle_time));
+    let policy = HandOffPolicy::default().max_handoffs(1).idle_time(idle_time);
+    let mut state = SharingState::new(policy, SharingForm::One);
     let (slot, node) = state.take_slot().unwrap();
-    assert_eq!((node, state.begin_tenure()), (None, 1));
+    assert_eq!((node, state.begin_tenure(slot)), (None, 1));
     assert_eq!(state.mark_held(slot, START), []);
     (state, slot)
 }
@@ -32,7 +33,10 @@ fn the_tasks_ahead_include_the_one_that_has_the_slot() {
 fn an_idle_node_is_deleted_as_soon_as_another_contender_waits() {
     let (mut state, slot) = held(IDLE);
     let effects = state.end_hold(slot, true, START, || Some("node"));
-    assert_eq!(effects, [SharingEffect::WatchContenders, SharingEffect::TimeIdle]);
+    assert_eq!(
+        effects,
+        [SharingEffect::WatchContenders { tenure: 1 }, SharingEffect::TimeIdle { tenure: 1 }]
+    );
     assert_eq!(state.idle_until(1), Some(START + IDLE));
     assert_eq!(state.mark_contended(1, START), [SharingEffect::Delete("node")]);
     assert_eq!(state.idle_until(1), None);
@@ -42,7 +46,7 @@ fn an_idle_node_is_deleted_as_soon_as_another_contender_waits() {
 #[test]
 fn a_node_that_another_contender_waits_for_is_never_idle() {
     let (mut state, slot) = held(IDLE);
-    assert_eq!(state.wait(7, START).1, [SharingEffect::WatchContenders]);
+    assert_eq!(state.wait(7, START).1, [SharingEffect::WatchContenders { tenure: 1 }]);
     assert!(state.cancel_wait(1));
     assert_eq!(state.mark_contended(1, START), []);
     assert_eq!(state.end_hold(slot, true, START, || panic!("the node is released")), []);

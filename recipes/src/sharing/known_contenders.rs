@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::hand_off_policy::HandOffPolicy;
+use super::hand_off_policy::HandOffPolicy;
 
 /// The contenders of other processes, by what the watching task has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ impl KnownContenders {
 
     pub(super) fn set_alone(&mut self, is_alone: bool, policy: HandOffPolicy, now: Duration) {
         *self = match *self {
-            Self::Pending(_) if is_alone => Self::Alone,
+            Self::Pending(_) | Self::Contended(_) if is_alone => Self::Alone,
             Self::Alone if !is_alone => Self::Pending(HandOffBudget::new(policy, now)),
             other => other,
         };
@@ -78,6 +78,22 @@ impl KnownContenders {
             Self::Unwatched | Self::Alone => Self::Contended(HandOffBudget::new(policy, now)),
             Self::WatchEnded => Self::WatchEnded,
         };
+    }
+
+    /// Learns what a watch shows that began earlier. The hand-offs of this node are counted from now on.
+    pub(super) fn learn(&mut self, known: Self, policy: HandOffPolicy, now: Duration) {
+        match known {
+            Self::Alone => self.set_alone(true, policy, now),
+            Self::Contended(_) => self.mark_contended(policy, now),
+            Self::Unwatched | Self::Pending(_) | Self::WatchEnded => {}
+        }
+    }
+
+    /// No hand-off is left.
+    pub(super) fn end_handoffs(&mut self, now: Duration) {
+        if *self != Self::WatchEnded {
+            *self = Self::Contended(HandOffBudget { handoffs_left: 0, until: now });
+        }
     }
 }
 

@@ -1,0 +1,174 @@
+use std::sync::Arc;
+
+use lockkeeper_core::{AcquireSpan, Deadline, Error, Hold, LockQueue};
+use tracing::Instrument;
+
+use super::acquire_slot::AcquireSlot;
+use super::contention_watcher::start_watcher;
+use super::hand_off_hold::HandOffHold;
+use super::hand_off_policy::HandOffPolicy;
+use super::node_sharing::NodeSharing;
+use super::shared_entry::SharedEntry;
+use super::slot_wait::SlotWait;
+use super::tenure::NodeTenure;
+
+/// The state that the clones of one lock share.
+#[derive(Clone, Debug)]
+pub(crate) struct SharingHandle {
+    sharing: Arc<NodeSharing>,
+    /// Counts the clones of the lock. A task that only uses [`NodeSharing`] for a moment is not counted.
+    _clones: Arc<()>,
+}
+
+impl SharingHandle {
+    /// One node at a time. The task that gets no node enters the queue for all waiting tasks.
+    pub(crate) fn of_one(policy: HandOffPolicy) -> Self {
+        Self::new(policy, None)
+    }
+
+    /// Any number of nodes. `entry` enters the queue for all waiting tasks.
+    pub(crate) fn of_many(policy: HandOffPolicy, entry: Arc<dyn SharedEntry>) -> Self {
+        Self::new(policy, Some(entry))
+    }
+
+    fn new(policy: HandOffPolicy, entry: Option<Arc<dyn SharedEntry>>) -> Self {
+        let clones = Arc::new(());
+        Self { sharing: Arc::new(NodeSharing::new(policy, entry, &clones)), _clones: clones }
+    }
+
+    /// Waits for the one node, in memory or in `queue`.
+    pub(crate) async fn acquire(&self, queue: LockQueue, deadline: Deadline) -> Result<HandOffHold, Error> {
+        let sharing = &self.sharing;
+        let span = queue.acquire_span(deadline);
+        let mut slot = match sharing.wait_for_slot(&span, deadline).await {
+            Ok(slot) => slot,
+            Err(error) => {
+                span.failed(&error);
+                return Err(error);
+            }
+        };
+        if let Some(hold) = Unbound::attach(&mut slot) {
+            span.granted(&hold.hold);
+            return Ok(hold.with(slot));
+        }
+        let hold = span.acquire().await?;
+        Ok(Unbound::begin(sharing, hold, &slot).with(slot))
+    }
+
+    /// Takes the one node, if it is free now.
+    pub(crate) async fn try_acquire(
+        &self,
+        queue: LockQueue,
+        limit: Deadline,
+    ) -> Result<Option<HandOffHold>, Error> {
+        let sharing = &self.sharing;
+        let span = queue.acquire_span(Deadline::immediate());
+        let Some(mut slot) = sharing.slot_if_free() else {
+            span.busy();
+            return Ok(None);
+        };
+        if let Some(hold) = Unbound::attach(&mut slot) {
+            span.granted(&hold.hold);
+            return Ok(Some(hold.with(slot)));
+        }
+        let hold = span.try_acquire(limit).await?;
+        Ok(hold.map(|hold| Unbound::begin(sharing, hold, &slot).with(slot)))
+    }
+
+    /// Waits for one of the nodes, which an earlier guard or the queue's entry has. `queue` is the directory
+    /// of the nodes.
+    pub(crate) async fn acquire_any(
+        &self,
+        queue: LockQueue,
+        deadline: Deadline,
+    ) -> Result<HandOffHold, Error> {
+        let span = queue.acquire_span(deadline);
+        loop {
+            match self.sharing.wait_for_slot(&span, deadline).await {
+                Ok(mut slot) => {
+                    if let Some(hold) = Unbound::attach(&mut slot) {
+                        span.granted(&hold.hold);
+                        return Ok(hold.with(slot));
+                    }
+                }
+                Err(error) => {
+                    span.failed(&error);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Takes an idle node. Without one, and if no task waits, `enter` tries to be granted one by the server.
+    /// `None` if a task of this process is ahead.
+    pub(crate) async fn try_any<E>(
+        &self,
+        queue: LockQueue,
+        enter: impl Future<Output = Result<Result<Hold, E>, Error>>,
+    ) -> Result<Option<Result<HandOffHold, E>>, Error> {
+        while let Some(mut slot) = self.sharing.slot_if_free() {
+            let has_node = slot.node.is_some();
+            if let Some(hold) = Unbound::attach(&mut slot) {
+                queue.acquire_span(Deadline::immediate()).granted(&hold.hold);
+                return Ok(Some(Ok(hold.with(slot))));
+            }
+            if !has_node {
+                let begin = |hold| Unbound::begin(&self.sharing, hold, &slot);
+                return match enter.await? {
+                    Ok(hold) => {
+                        let unbound = begin(hold);
+                        Ok(Some(Ok(unbound.with(slot))))
+                    }
+                    Err(reason) => Ok(Some(Err(reason))),
+                };
+            }
+        }
+        Ok(None)
+    }
+
+    /// Deletes the idle nodes: a request of this process needs what they take.
+    pub(crate) fn end_all_idle(&self) {
+        self.sharing.end_all_idle();
+    }
+}
+
+impl NodeSharing {
+    async fn wait_for_slot(
+        self: &Arc<Self>,
+        span: &AcquireSpan,
+        deadline: Deadline,
+    ) -> Result<AcquireSlot, Error> {
+        match self.slot_or_wait() {
+            Ok(slot) => Ok(slot),
+            Err((number, slot)) => {
+                let waiting = SlotWait::new(self, number, slot);
+                let (manager, path) = (span.queue().manager(), span.queue().whole_path());
+                waiting.slot(manager, path, deadline).instrument(span.span()).await
+            }
+        }
+    }
+}
+
+/// A hold that is not bound to its slot yet.
+struct Unbound {
+    hold: Hold,
+    tenure: NodeTenure,
+}
+
+impl Unbound {
+    /// Attaches the node that came with the slot, if there is one and it still exists.
+    fn attach(slot: &mut AcquireSlot) -> Option<Self> {
+        let (hold, tenure) = slot.node.take()?.attach()?;
+        Some(Self { hold, tenure })
+    }
+
+    /// Starts the tenure of a node that was granted.
+    fn begin(sharing: &Arc<NodeSharing>, hold: Hold, slot: &AcquireSlot) -> Self {
+        let tenure = start_watcher(sharing, slot.number, &hold);
+        Self { hold, tenure }
+    }
+
+    fn with(self, slot: AcquireSlot) -> HandOffHold {
+        HandOffHold::new(self.hold, self.tenure, slot)
+    }
+}
