@@ -2,13 +2,12 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use super::held::Hold;
-use super::reads::{Changes, Prefetch, ReadResult};
+use super::reads::{Changes, Prefetch, Read, ReadResult};
 use super::revocation::wait_revoke_message;
 use crate::error::{Error, Lost, Operation};
-use crate::queue::LockQueue;
 use crate::session::OwnedNode;
 use crate::time::deadline::Deadline;
-use crate::znode::name::{Label, NodeName};
+use crate::znode::name::{Kind, Label, NodeName};
 
 /// Observes a held node without holding it: whether the node is lost, and whether another contender wants it.
 ///
@@ -54,9 +53,10 @@ impl NodeMonitor {
     /// observed.
     ///
     /// For a queue in which every contender waits for all contenders ahead, as that of
-    /// [`Rule::MUTEX`](crate::Rule::MUTEX). `is_alone` is called with `true` when a list shows no other
-    /// contender, and with `false` when that is no longer known. Costs a list with a watch and a read of the
-    /// own node with a watch, and both again whenever a watch fires or the client reconnects.
+    /// [`Rule::MUTEX`](crate::Rule::MUTEX), and for a reader's node, where only a writer is another
+    /// contender. `is_alone` is called with `true` when a list shows no other contender, and with `false`
+    /// when that is no longer known. Costs a list with a watch and a read of the own node with a watch, and
+    /// both again whenever a watch fires or the client reconnects.
     ///
     /// # Cancel safety
     ///
@@ -88,27 +88,21 @@ impl NodeMonitor {
         }
     }
 
-    /// Reads the nodes that a queue [names](crate::LockQueue::with_reads), and sets watches: [`Changes`]
-    /// reports when one of them may have changed. As [`Hold::watch`](crate::Hold::watch), without the hold:
-    /// also after the node was given up, until its session ends.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`] once the node is lost, [`Error::Refused`] and [`Error::Closed`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: nothing is lost.
-    pub async fn watch(&self, queue: &LockQueue) -> Result<(Vec<ReadResult>, Changes), Error> {
-        Prefetch::new(queue.reads()).watch(&self.node, Deadline::never()).await
+    pub(crate) async fn watch(&self, reads: &Arc<[Read]>) -> Result<(Vec<ReadResult>, Changes), Error> {
+        Prefetch::new(reads).watch(&self.node, Deadline::never()).await
     }
 
     async fn until_contended(&self, is_alone: &impl Fn(bool)) {
         let session = self.node.session();
         let Some((directory, mine)) = self.node.path().rsplit_once('/') else { return };
+        // Readers hold beside each other.
+        let excluded = match self.label.kind() {
+            Kind::READ => Kind::WRITE,
+            kind => kind,
+        };
         let is_contender = |name: &String| {
             let kind = || NodeName::parse_with(name, &[self.label]).map(|name| name.kind());
-            name != mine && kind() == Some(self.label.kind())
+            name != mine && kind() == Some(excluded)
         };
         loop {
             let Some(room) = session.watch_budget().reserve_spare(directory) else { return };

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::rule::Rule;
 use crate::error::{ConfigError, Error};
-use crate::hold::{self, Read};
+use crate::hold::{self, Changes, NodeMonitor, Read, ReadResult};
 use crate::local::QueueEntry;
 use crate::local::decide::ContenderKind;
 use crate::manager::{ConnectionManager, HoldEvents};
@@ -173,6 +173,21 @@ impl LockQueue {
         let reads = reads.iter().map(full).collect::<Result<Vec<Read>, Error>>()?;
         Arc::make_mut(&mut self.config).reads = reads.into();
         Ok(self)
+    }
+
+    /// Reads the nodes that [`with_reads`](Self::with_reads) names, and sets watches: [`Changes`] reports
+    /// when one of them may have changed. As [`Hold::watch`](crate::Hold::watch), in the session of the
+    /// monitored node, and also after that node was given up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] once the node is lost, or its session ends, [`Error::Refused`] and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing is lost.
+    pub async fn watch_reads(&self, monitor: &NodeMonitor) -> Result<(Vec<ReadResult>, Changes), Error> {
+        monitor.watch(&self.config.reads).await
     }
 
     /// Makes the directory a persistent node with these data at first, which stays when the queue is empty:

@@ -41,6 +41,7 @@ mod paths;
 mod pool;
 mod presence;
 mod read_back;
+mod reading;
 mod revoker;
 mod scenario;
 mod schedule;

@@ -1,8 +1,10 @@
 //! Readers and writers of one path.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockkeeper::RwLock;
+use lockkeeper::config::HandOffPolicy;
 
 use super::mutexes::Rng;
 use super::{report, timed};
@@ -16,8 +18,23 @@ use crate::run::Worker;
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let room = Arc::new(Room::with_space(READERS_MAX));
     let mut workers = Vec::new();
+    let is_kept = fixture.arguments.number("keep")? > 0;
+    let policy = HandOffPolicy::default().idle_time(Duration::from_secs(1));
+    // One for each session, shared by its tasks.
+    let mut kept: Vec<RwLock> = Vec::new();
+    let sessions = fixture.arguments.size("s")?;
     for number in 0..fixture.arguments.size("w")? {
-        let lock = RwLock::new(fixture.manager(number)?, fixture.path("rw"))?;
+        let shared = number.checked_rem(sessions).and_then(|session| kept.get(session));
+        let lock = match shared {
+            Some(shared) => RwLock::clone(shared),
+            None => {
+                let lock = RwLock::new(fixture.manager(number)?, fixture.path("rw"))?;
+                if is_kept { lock.with_handoff(policy)? } else { lock }
+            }
+        };
+        if is_kept && kept.len() < sessions {
+            kept.push(lock.clone());
+        }
         let percent = fixture.arguments.number("readpct")?;
         workers.push(Visitor { lock, room: Arc::clone(&room), percent, rng: Rng(number as u64) });
     }

@@ -6,6 +6,7 @@ use super::generic::Blocking;
 use super::guard::Guard;
 use super::manager::ConnectionManager;
 use crate::lock::{OwnerShare, Reading, Writing};
+use crate::sharing::HandOffPolicy;
 use crate::{Inspection, Owner};
 
 /// A read/write lock over all processes, for threads. Everything is as for the async
@@ -61,6 +62,17 @@ impl RwLock {
     #[must_use]
     pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
         Self { inner: self.inner.with_node_data(data), ..self }
+    }
+
+    /// Lets the readers of this process share one node, within the bounds of `hand_off`.
+    /// [`RwLock::with_handoff`](crate::RwLock::with_handoff) describes it, with threads instead of tasks. The
+    /// clones of the returned lock share the node: make one lock, and give each thread a clone.
+    ///
+    /// # Errors
+    ///
+    /// As that method.
+    pub fn with_handoff(self, hand_off: HandOffPolicy) -> Result<Self, Error> {
+        Ok(Self { inner: self.inner.with_handoff(hand_off)?, ..self })
     }
 
     /// Returns the same lock for `owner`, which can acquire it again while it holds the lock, in any thread.

@@ -74,8 +74,8 @@ impl Semaphore {
     /// Keeps the node of a permit from one lease to the next, within the bounds of `hand_off`: the threads of
     /// this process hand permits off among themselves without a request.
     /// [`Semaphore::with_handoff`](crate::Semaphore::with_handoff) describes it, with threads instead of
-    /// tasks. The clones of the returned semaphore share the nodes: make one semaphore, and give each thread a
-    /// clone.
+    /// tasks. The clones of the returned semaphore share the nodes: make one semaphore, and give each thread
+    /// a clone.
     ///
     /// # Errors
     ///

@@ -57,7 +57,7 @@ impl<K> HoldAccess for OwnerShare<K> {
 
 impl<K: Send> HoldRelease for OwnerShare<K> {
     async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
-        Ok(self.share.into_hold().await?.map(Box::new))
+        self.share.into_hold().await
     }
 }
 

@@ -22,7 +22,7 @@ impl OwnerHolds {
         let reservation = self.reserve(owner, deadline).await?;
         let hold = match reservation.next_step(side)? {
             NextStep::Share(share) => return Ok(share),
-            NextStep::AddReader(write) => self.add_reader(&write.hold, owner, limit).await?,
+            NextStep::AddReader(write) => self.add_reader(write.hold(), owner, limit).await?,
             NextStep::Queue => self.wait_in_queue(side, owner, deadline).await?,
         };
         Ok(reservation.enter(side, hold))
@@ -39,7 +39,7 @@ impl OwnerHolds {
         };
         let hold = match reservation.next_step(side)? {
             NextStep::Share(share) => return Ok(Some(share)),
-            NextStep::AddReader(write) => Some(self.add_reader(&write.hold, owner, self.limit()).await?),
+            NextStep::AddReader(write) => Some(self.add_reader(write.hold(), owner, self.limit()).await?),
             NextStep::Queue => self.queue_of(side, owner).try_acquire(self.limit()).await?,
         };
         Ok(hold.map(|hold| reservation.enter(side, hold)))

@@ -3,6 +3,7 @@
 mod acquire;
 mod chain;
 mod error;
+mod hand_off_share;
 mod owner_slot;
 mod registry;
 mod side;

@@ -14,6 +14,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use super::error::WouldDeadlock;
 use super::registry::{Holding, OwnerEntry, OwnerRegistry};
 use super::side::{Action, Side};
+use crate::sharing::HoldKind;
 
 /// A lock that an owner can acquire again: its queues, and the holds of its owners in this process.
 ///
@@ -60,7 +61,7 @@ struct Holds {
 pub(crate) struct SharedHold {
     // Dropped in this order: the registry's entry, the hold, and the slot.
     pub(crate) entry: OwnerEntry,
-    pub(crate) hold: Hold,
+    pub(crate) hold: HoldKind,
     pub(crate) slot_use: SlotUse,
     /// Each guard has a share of this. Without a guard the hold is being released, and is not shared again. A
     /// task that only reads the holds of the owner has none.
@@ -257,13 +258,13 @@ impl OwnerSlot {
 impl ActiveHolds {
     /// Fails if one of the holds is lost: no further guard may rest on a lost hold.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.write.iter().chain(&self.reads).try_for_each(|shared| shared.hold.check())?;
+        self.write.iter().chain(&self.reads).try_for_each(|shared| shared.hold().check())?;
         Ok(())
     }
 
     fn next_step(self, side: Side, slot_use: &SlotUse) -> Result<NextStep, Error> {
         self.check()?;
-        let token = |shared: &Arc<SharedHold>| shared.hold.fencing_token();
+        let token = |shared: &Arc<SharedHold>| shared.hold().fencing_token();
         let action = side.action(self.write.as_ref().map(token), self.reads.last().map(token));
         let next_step = match (action, side) {
             (Action::Share, Side::Read) => {
@@ -315,10 +316,11 @@ impl OwnerReservation {
     }
 
     /// Records that the owner holds this side by `hold`. Returns the share of the first guard.
-    pub(crate) fn enter(self, side: Side, hold: Hold) -> HoldShare {
+    pub(crate) fn enter(self, side: Side, hold: impl Into<HoldKind>) -> HoldShare {
+        let hold = hold.into();
         let Self { slot, slot_use, .. } = self;
         let (registry, path) = (&slot_use.lock.0.registry, slot_use.lock.path());
-        let entry = registry.enter(path, &slot_use.owner, Holding::Shared(side), &hold);
+        let entry = registry.enter(path, &slot_use.owner, Holding::Shared(side), hold.hold());
         let guard = Arc::default();
         let shared = Arc::new(SharedHold { entry, hold, slot_use, guards: Arc::downgrade(&guard) });
         slot.put(side, &shared);
@@ -327,6 +329,10 @@ impl OwnerReservation {
 }
 
 impl SharedHold {
+    pub(crate) fn hold(&self) -> &Hold {
+        self.hold.hold()
+    }
+
     /// The hold, if a guard has it.
     fn active(shared: &Weak<Self>) -> Option<Arc<Self>> {
         shared.upgrade().filter(|shared| shared.guards.strong_count() > 0)
@@ -337,8 +343,8 @@ impl SharedHold {
 #[derive(Debug)]
 pub(crate) struct HoldShare {
     // Dropped in this order.
-    guard: Arc<()>,
-    shared: Arc<SharedHold>,
+    pub(super) guard: Arc<()>,
+    pub(super) shared: Arc<SharedHold>,
 }
 
 impl HoldShare {
@@ -348,7 +354,7 @@ impl HoldShare {
     }
 
     pub(crate) fn hold(&self) -> &Hold {
-        &self.shared.hold
+        self.shared.hold()
     }
 
     /// The lock of the hold, and its owner.
@@ -364,9 +370,9 @@ impl HoldShare {
 
     /// Ends the share. Returns the hold if this was its last guard. Waits for the owner's tasks that read the
     /// hold at this moment, but no longer than a request may take.
-    pub(crate) async fn into_hold(self) -> Result<Option<Hold>, ReleaseError> {
+    pub(crate) async fn into_hold(self) -> Result<Option<Box<Hold>>, ReleaseError> {
         let Self { guard, mut shared } = self;
-        let checked = shared.hold.check().map_err(ReleaseError::Lost);
+        let checked = shared.hold().check().map_err(ReleaseError::Lost);
         // Of guards that are released at the same time, exactly one is the last.
         if Arc::into_inner(guard).is_none() {
             return checked.map(|()| None);
@@ -377,13 +383,13 @@ impl HoldShare {
             shared = match Arc::try_unwrap(shared) {
                 Ok(SharedHold { entry, hold, slot_use, .. }) => {
                     drop((entry, slot_use));
-                    return Ok(Some(hold));
+                    return Ok(hold.into_hold());
                 }
                 Err(shared) => shared,
             };
             // The owner's tasks send their requests one after another.
             if let Err(error) = lock.reserve(&owner, limit).await {
-                let (path, cause) = (shared.hold.whole_path(), error.to_string());
+                let (path, cause) = (shared.hold().whole_path(), error.to_string());
                 return Err(ReleaseError::Unconfirmed { path, cause });
             }
             tokio::task::yield_now().await;

@@ -7,6 +7,13 @@ use crate::owner::{HoldShare, NextStep, SharedHold, Side};
 /// Acquires the side to write for the owner of this read, if no other contender is ahead. Returns `None`
 /// otherwise. Never waits.
 pub(super) async fn try_upgrade(read: &HoldShare) -> Result<Option<HoldShare>, Error> {
+    if let Some(shared) = read.hand_off() {
+        // No further reader joins. The present ones are in the way.
+        shared.end_sharing();
+        if !read.is_last() {
+            return Ok(None);
+        }
+    }
     let (lock, owner) = read.lock_and_owner();
     let reservation = lock.reserve(owner, lock.limit()).await?;
     let active = reservation.active();
@@ -15,7 +22,7 @@ pub(super) async fn try_upgrade(read: &HoldShare) -> Result<Option<HoldShare>, E
         return Ok(Some(write));
     }
     let queue = lock.queue_of(Side::Write, owner);
-    let queue = active.reads.iter().fold(queue, |queue, read| queue.ignoring(&read.hold));
+    let queue = active.reads.iter().fold(queue, |queue, read| queue.ignoring(read.hold()));
     // A release must not wait for this request.
     drop(active.reads);
     let hold = queue.try_acquire(lock.limit()).await?;
@@ -35,7 +42,13 @@ pub(super) async fn downgrade(write: HoldShare) -> Result<HoldShare, Error> {
     }
     match write.into_sole() {
         Ok(SharedHold { entry, hold, slot_use, .. }) => {
-            let hold = downgrade_to_read(hold, &lock.data_of(&owner)).await?;
+            let path = lock.whole_path();
+            // A write hold is never handed off.
+            let Some(hold) = hold.into_hold() else {
+                let cause = "the hold has ended".to_owned();
+                return Err(Error::Unknown { operation: Operation::Create, path, cause });
+            };
+            let hold = downgrade_to_read(*hold, &lock.data_of(&owner)).await?;
             let read = reservation.enter(Side::Read, hold);
             drop((entry, slot_use));
             Ok(read)

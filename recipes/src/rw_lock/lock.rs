@@ -3,8 +3,10 @@ use std::time::Duration;
 use lockkeeper_core::{ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Rule, ZnodePath};
 
 use super::guard::{ReadGuard, WriteGuard};
+use super::read_sharing::ReadSharing;
 use crate::lock::{Guard, OwnerShare};
-use crate::owner::{Owner, OwnerHolds, Side, anonymous};
+use crate::owner::{HoldShare, Owner, OwnerHolds, Side, anonymous};
+use crate::sharing::HandOffPolicy;
 
 /// A read/write lock over all processes: many readers at a time, or one writer.
 ///
@@ -102,6 +104,8 @@ use crate::owner::{Owner, OwnerHolds, Side, anonymous};
 pub struct RwLock {
     holds: OwnerHolds,
     owner: Option<Owner>,
+    /// The nodes that the readers without an owner share.
+    sharing: Option<ReadSharing>,
 }
 
 impl RwLock {
@@ -114,7 +118,7 @@ impl RwLock {
         let path = path.into_path()?;
         let write = LockQueue::new(manager, path.clone(), Label::WRITE, Rule::WRITER)?;
         let read = LockQueue::new(manager, path, Label::READ, Rule::READER)?;
-        Ok(Self { holds: OwnerHolds::new(write, Some(read)), owner: None })
+        Ok(Self { holds: OwnerHolds::new(write, Some(read)), owner: None, sharing: None })
     }
 
     /// Sets the data of this lock's nodes, for people who inspect the lock. Default: the manager's node data,
@@ -237,11 +241,44 @@ impl RwLock {
     }
 
     async fn acquire<K>(&self, side: Side, deadline: Deadline) -> Result<Guard<OwnerShare<K>>, Error> {
-        self.holds.acquire(side, &self.owner(), deadline).await.map(Guard::sharing)
+        self.acquire_share(side, deadline).await.map(Guard::sharing)
     }
 
     async fn try_acquire<K>(&self, side: Side) -> Result<Option<Guard<OwnerShare<K>>>, Error> {
-        Ok(self.holds.try_acquire(side, &self.owner()).await?.map(Guard::sharing))
+        Ok(self.try_share(side).await?.map(Guard::sharing))
+    }
+
+    pub(super) async fn acquire_share(&self, side: Side, deadline: Deadline) -> Result<HoldShare, Error> {
+        match (&self.sharing, side) {
+            (Some(sharing), Side::Read) if self.named_owner().is_none() => {
+                if !deadline.is_immediate() {
+                    return Box::pin(sharing.acquire(&self.holds, deadline)).await;
+                }
+                if let Some(share) = sharing.join(&self.holds)? {
+                    return Ok(share);
+                }
+            }
+            (Some(sharing), Side::Write) => sharing.end_for_writer(),
+            _ => {}
+        }
+        self.holds.acquire(side, &self.owner(), deadline).await
+    }
+
+    pub(super) async fn try_share(&self, side: Side) -> Result<Option<HoldShare>, Error> {
+        match (&self.sharing, side) {
+            (Some(sharing), Side::Read) if self.named_owner().is_none() => {
+                if let Some(share) = sharing.join(&self.holds)? {
+                    return Ok(Some(share));
+                }
+            }
+            (Some(sharing), Side::Write) => sharing.end_idle(),
+            _ => {}
+        }
+        self.holds.try_acquire(side, &self.owner()).await
+    }
+
+    pub(super) fn sharing_by(self, hand_off: HandOffPolicy) -> Self {
+        Self { sharing: Some(ReadSharing::new(hand_off)), ..self }
     }
 
     pub(super) fn holds(&self) -> &OwnerHolds {

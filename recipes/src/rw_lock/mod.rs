@@ -17,6 +17,10 @@
 //!    behind its own read. If no other contender is ahead, it is granted. Otherwise its node is deleted at
 //!    once, and the read stays.
 //!
+//! 6. *Readers of one process* may share one node ([`RwLock::with_handoff`]). A reader joins the guards of
+//!    the node that is held, as long as no writer waits: a watch of the queue shows that. From then on the
+//!    node is for its present guards, and the next reader queues behind the writer, with a node of its own.
+//!
 //! Only the first and the last hold of an owner on each side send requests.
 //!
 //! Sources: Apache Curator's `InterProcessReadWriteLock`; CURATOR-621 (the number of a downgraded reader).
@@ -24,8 +28,10 @@
 mod convert;
 mod guard;
 mod inspect;
+mod lending;
 mod lock;
 mod one_side;
+mod read_sharing;
 mod ticket;
 
 pub use self::guard::{NotAlone, ReadGuard, UpgradeError, WriteGuard};

@@ -54,14 +54,14 @@ impl Recipe for RwLockSide {
 
     fn acquire(&self, deadline: Deadline) -> BoxFuture<'_, Result<MultiLockGuard, Error>> {
         Box::pin(async move {
-            let share = self.lock.holds().acquire(self.side, &self.lock.owner(), deadline).await?;
+            let share = self.lock.acquire_share(self.side, deadline).await?;
             Ok(self.guard(share))
         })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<MultiLockGuard>, Error>> {
         Box::pin(async move {
-            let share = self.lock.holds().try_acquire(self.side, &self.lock.owner()).await?;
+            let share = self.lock.try_share(self.side).await?;
             Ok(share.map(|share| self.guard(share)))
         })
     }

@@ -66,8 +66,8 @@ impl Semaphore {
         }
     }
 
-    /// The nodes that this process keeps, for a request of one permit. A request for more is a contender of its
-    /// own, and needs the permits that are idle.
+    /// The nodes that this process keeps, for a request of one permit. A request for more is a contender of
+    /// its own, and needs the permits that are idle.
     fn sharing_for(&self, permits: u32) -> Option<&SharingHandle> {
         let sharing = self.sharing.as_ref()?;
         if permits == 1 {

@@ -11,12 +11,12 @@ impl Semaphore {
     /// this process hand permits off among themselves without a request.
     ///
     /// This is for permits that many tasks of one process take often, for a short time each. The clones of
-    /// the returned semaphore share the nodes. Another object with the same path is another contender, also in
-    /// this process. So are a request for more than one permit, a ticket of [`enqueue`](Self::enqueue), and a
-    /// [`MultiLock`](crate::MultiLock) that takes all members at once.
+    /// the returned semaphore share the nodes. Another object with the same path is another contender, also
+    /// in this process. So are a request for more than one permit, a ticket of [`enqueue`](Self::enqueue),
+    /// and a [`MultiLock`](crate::MultiLock) that takes all members at once.
     ///
-    /// * **Single permits alone** are kept. A request for more takes its permits from the server, all at once,
-    ///   and deletes the idle nodes of this process first.
+    /// * **Single permits alone** are kept. A request for more takes its permits from the server, all at
+    ///   once, and deletes the idle nodes of this process first.
     /// * **Waiters** of this process have no nodes of their own. One contender waits in the queue for all of
     ///   them, and takes one permit after another as long as a task waits. Its nodes name no owner.
     /// * **When a lease ends**, the task that has waited longest gets its permit, with a greater [fencing
@@ -26,18 +26,18 @@ impl Semaphore {
     ///   [`max_handoffs`](HandOffPolicy::max_handoffs) times, and for at most
     ///   [`max_time`](HandOffPolicy::max_time), and no node is idle. Another contender waits if no permit is
     ///   free, or if it is still in the queue after [`max_time`](HandOffPolicy::max_time): it needs more
-    ///   permits than are free. One that takes a free permit and leaves the queue does not count. One watch of
-    ///   the queue shows the contenders. It is set when a second lease needs a node, and until it is answered,
-    ///   the process assumes that another contender waits.
+    ///   permits than are free. One that takes a free permit and leaves the queue does not count. One watch
+    ///   of the queue shows the contenders. It is set when a second lease needs a node, and until it is
+    ///   answered, the process assumes that another contender waits.
     /// * **With an [`idle_time`](HandOffPolicy::idle_time)**, a node stays for that time although no task of
     ///   this process waits, and a repeated acquire sends nothing. To [`available`](Self::available),
     ///   to [`inspect`](Self::inspect), and to all other contenders its permit is in use. An idle node is
     ///   deleted when another contender waits, when a process asks for it ([`Revoker`](crate::Revoker)), and
     ///   with the last clone of the semaphore.
-    /// * **A shared limit that is lowered** below the number of permits in use ends the hand-offs: the permits
-    ///   of leases that end are released until the limit is kept.
-    /// * **`try_acquire`** takes an idle node without a request. Without one it asks the server, unless a task
-    ///   of this process waits.
+    /// * **A shared limit that is lowered** below the number of permits in use ends the hand-offs: the
+    ///   permits of leases that end are released until the limit is kept.
+    /// * **`try_acquire`** takes an idle node without a request. Without one it asks the server, unless a
+    ///   task of this process waits.
     /// * **`release().await`** returns without a request if the permit is handed off, or the node stays idle.
     ///   The node exists then.
     /// * A permit is released, and not handed off, if another client asked for it, if a
@@ -56,8 +56,8 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] if `hand_off` is outside its ranges. If the contender in the queue fails, the task that
-    /// has waited longest gets its error, and the next one tries again.
+    /// [`Error::Config`] if `hand_off` is outside its ranges. If the contender in the queue fails, the task
+    /// that has waited longest gets its error, and the next one tries again.
     ///
     /// # Cancel safety
     ///

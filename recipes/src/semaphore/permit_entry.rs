@@ -113,7 +113,7 @@ impl PermitWatcher {
         // The first contender in the way, and when it has waited for too long.
         let mut seen: Option<(String, Deadline)> = None;
         loop {
-            let (results, mut changes) = self.monitor.watch(&self.watched).await?;
+            let (results, mut changes) = self.watched.watch_reads(&self.monitor).await?;
             tokio::select! {
                 biased;
                 () = self.own.settled() => {}
@@ -128,10 +128,10 @@ impl PermitWatcher {
             });
             let has_waited = seen.as_ref().map(|(_, until)| until.has_passed());
             match contention(has_waited, in_use, self.limit(&results)) {
-                ContentionSeen::None => self.is_alone(&mut changes, None).await,
+                ContentionSeen::None => self.wait_alone(&mut changes, None).await,
                 ContentionSeen::Transient => {
                     let until = seen.as_ref().map(|(_, until)| *until);
-                    self.is_alone(&mut changes, until).await;
+                    self.wait_alone(&mut changes, until).await;
                 }
                 ContentionSeen::Waits => {
                     self.watch.mark_contended();
@@ -146,7 +146,7 @@ impl PermitWatcher {
     }
 
     /// No contender waits for what this process has, until something changes.
-    async fn is_alone(&self, changes: &mut Changes, until: Option<Deadline>) {
+    async fn wait_alone(&self, changes: &mut Changes, until: Option<Deadline>) {
         self.watch.set_alone(true);
         tokio::select! {
             biased;

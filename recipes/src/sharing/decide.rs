@@ -8,23 +8,23 @@ use lockkeeper_core::count_of;
 
 use super::hand_off_policy::HandOffPolicy;
 use super::known_contenders::KnownContenders;
-use super::slots::{Phase, Slot, Slots, Tenure};
+use super::node_slots::{NodeSlot, NodeSlots, SlotPhase, Tenure};
 
 /// The state that the tasks of one lock share. `N` is a node between two guards, `W` wakes a task.
 ///
 /// Times count from an instant that the caller chooses once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SharingState<N, W> {
-    policy: HandOffPolicy,
+    pub(super) policy: HandOffPolicy,
     form: SharingForm,
-    slots: Slots<N>,
+    pub(super) slots: NodeSlots<N>,
     /// The waiting tasks. The one that has waited longest is first.
     waiting: VecDeque<WaitingTask<W>>,
     arrivals: u64,
     tenures: u64,
     /// The watch of the queue that is common to all nodes.
-    common: Option<CommonWatch>,
-    watches: u64,
+    pub(super) common: Option<CommonWatchState>,
+    pub(super) watches: u64,
 }
 
 /// How many nodes the process has, and which task enters the server's queue.
@@ -35,13 +35,16 @@ pub(super) enum SharingForm {
     /// Any number of nodes, each for one guard at a time. One contender of the process enters the queue as
     /// long as a task waits, and each node that it is granted is for the task that has waited longest.
     Many,
+    /// Nodes that readers hold beside each other. A reader joins the guards of the node that is held, as long
+    /// as no writer waits. A reader that finds no node enters the queue, and the next ones wait for it.
+    Readers,
 }
 
 /// What the watch of a queue shows that is common to all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct CommonWatch {
-    number: u64,
-    contenders: KnownContenders,
+pub(super) struct CommonWatchState {
+    pub(super) number: u64,
+    pub(super) contenders: KnownContenders,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +56,8 @@ struct WaitingTask<W> {
 /// What the caller has to do, without the lock of the state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SharingEffect<N, W> {
+    /// A node is held that the task may join: it tries again.
+    TryAgain { wake: W },
     /// Send the slot of this number to a task, with the node if there is one. If the task has ended, end the
     /// slot.
     SendSlot { wake: W, slot: u64, node: Option<N> },
@@ -70,7 +75,7 @@ pub(super) enum SharingEffect<N, W> {
 
 impl<N, W> SharingState<N, W> {
     pub(super) fn new(policy: HandOffPolicy, form: SharingForm) -> Self {
-        let (slots, waiting) = (Slots::default(), VecDeque::new());
+        let (slots, waiting) = (NodeSlots::default(), VecDeque::new());
         Self { policy, form, slots, waiting, arrivals: 0, tenures: 0, common: None, watches: 0 }
     }
 
@@ -78,10 +83,25 @@ impl<N, W> SharingState<N, W> {
     /// if the task has to wait.
     pub(super) fn take_slot(&mut self) -> Option<(u64, Option<N>)> {
         if let Some((node, tenure)) = self.slots.take_idle() {
-            return Some((self.slots.open(Phase::Taken, Some(tenure)), Some(node)));
+            return Some((self.slots.open(SlotPhase::Taken, Some(tenure)), Some(node)));
         }
-        let may_enter = self.form == SharingForm::One && self.slots.is_empty();
-        may_enter.then(|| (self.slots.open(Phase::Entering, None), None))
+        let may_enter = match self.form {
+            SharingForm::One => self.slots.is_empty(),
+            SharingForm::Many => false,
+            SharingForm::Readers => !self.slots.has_unheld(),
+        };
+        may_enter.then(|| (self.slots.open(SlotPhase::Entering, None), None))
+    }
+
+    /// A reader joins the guards of the node that was granted last, if no writer waits. Returns the slot.
+    pub(super) fn join(&mut self, now: Duration) -> (Option<u64>, Option<SharingEffect<N, W>>) {
+        if self.form != SharingForm::Readers {
+            return (None, None);
+        }
+        let Some(slot) = self.slots.held() else { return (None, None) };
+        let watch = self.watch(slot, now);
+        let may_join = self.contenders_of_slot(slot).is_some_and(|contenders| contenders.take_handoff(now));
+        (may_join.then_some(slot), watch)
     }
 
     /// As [`take_slot`](Self::take_slot), for a task that does not wait: also where one contender enters the
@@ -91,7 +111,7 @@ impl<N, W> SharingState<N, W> {
             return Some(taken);
         }
         let may_try = self.form == SharingForm::Many && self.waiting.is_empty();
-        may_try.then(|| (self.slots.open(Phase::Taken, None), None))
+        may_try.then(|| (self.slots.open(SlotPhase::Taken, None), None))
     }
 
     /// A task waits for a slot. Returns its number.
@@ -115,7 +135,7 @@ impl<N, W> SharingState<N, W> {
     /// The number of tasks ahead of this one, including a task that has the slot.
     pub(super) fn ahead(&self, number: u64) -> u32 {
         let position = self.position(number).unwrap_or_else(|position| position);
-        count_of(position).saturating_add(u32::from(self.form == SharingForm::One))
+        count_of(position).saturating_add(u32::from(self.form != SharingForm::Many))
     }
 
     /// Retires the contender in the server's queue, if no task waits. Returns false if it is still needed.
@@ -154,7 +174,10 @@ impl<N, W> SharingState<N, W> {
     /// The task with this slot has a guard.
     pub(super) fn mark_held(&mut self, slot: u64, now: Duration) -> Vec<SharingEffect<N, W>> {
         let Some(held) = self.slots.get_mut(slot) else { return Vec::new() };
-        held.phase = Phase::Held;
+        held.phase = SlotPhase::Held;
+        if self.form == SharingForm::Readers {
+            return self.waiting.drain(..).map(|task| SharingEffect::TryAgain { wake: task.wake }).collect();
+        }
         let is_waited_for = !self.waiting.is_empty();
         let watch = if is_waited_for { self.watch(slot, now) } else { None };
         watch.into_iter().collect()
@@ -163,7 +186,7 @@ impl<N, W> SharingState<N, W> {
     /// The node is lost: its guard does not block the next task of this process.
     pub(super) fn mark_lost(&mut self, tenure: u64) -> Vec<SharingEffect<N, W>> {
         match self.slots.of_tenure(tenure) {
-            Some(Slot { number, phase: Phase::Held, .. }) => self.delete_or_pass_slot(*number, None),
+            Some(NodeSlot { number, phase: SlotPhase::Held, .. }) => self.delete_or_pass_slot(*number, None),
             _ => Vec::new(),
         }
     }
@@ -189,7 +212,8 @@ impl<N, W> SharingState<N, W> {
             // The hold was lost, and its slot has ended since then.
             return Vec::new();
         }
-        let is_waited_for = !self.waiting.is_empty();
+        // A reader that waits has its own reason to wait for another node.
+        let is_waited_for = !self.waiting.is_empty() && self.form != SharingForm::Readers;
         let mut effects = Vec::new();
         if is_waited_for || has_clones && !self.policy.idle_time.is_zero() {
             effects.extend(self.watch(slot, now));
@@ -204,7 +228,7 @@ impl<N, W> SharingState<N, W> {
         if let Some((node, tenure)) = unused {
             effects.push(SharingEffect::TimeIdle { tenure: tenure.number });
             let until = now.saturating_add(self.policy.idle_time);
-            self.slots.open(Phase::Idle(node, until), Some(tenure));
+            self.slots.open(SlotPhase::Idle(node, until), Some(tenure));
         }
         effects
     }
@@ -219,65 +243,27 @@ impl<N, W> SharingState<N, W> {
 
     /// Another contender waits for this node.
     pub(super) fn mark_contended(&mut self, tenure: u64, now: Duration) -> Vec<SharingEffect<N, W>> {
+        if self.form == SharingForm::Readers {
+            // A writer waits for the readers that are there.
+            return self.end_sharing(tenure);
+        }
         let policy = self.policy;
         let Some(contenders) = self.contenders_of(tenure) else { return Vec::new() };
         contenders.mark_contended(policy, now);
         self.end_idle(|of| of.number == tenure)
     }
 
-    /// The contenders for this node are not watched any more.
-    pub(super) fn mark_blind(&mut self, tenure: u64) -> Vec<SharingEffect<N, W>> {
+    /// This node is for its present guards alone: the contenders for it are not watched any more, or a
+    /// contender needs the node's end.
+    pub(super) fn end_sharing(&mut self, tenure: u64) -> Vec<SharingEffect<N, W>> {
         let Some(contenders) = self.contenders_of(tenure) else { return Vec::new() };
-        *contenders = KnownContenders::WatchEnded;
+        *contenders = KnownContenders::Ended;
         self.end_idle(|of| of.number == tenure)
     }
 
-    /// Begins the watch that is common to all nodes, if there is none. Returns its number.
-    pub(super) fn begin_common_watch(&mut self, now: Duration) -> Option<u64> {
-        if self.common.is_some() {
-            return None;
-        }
-        self.watches += 1;
-        let mut contenders = KnownContenders::Unwatched;
-        contenders.ask(self.policy, now);
-        self.common = Some(CommonWatch { number: self.watches, contenders });
-        Some(self.watches)
-    }
-
-    /// Ends the common watch if no node is left. Returns whether it has ended.
-    pub(super) fn end_needless_watch(&mut self) -> bool {
-        self.common.take_if(|_| !self.slots.has_tenure()).is_some()
-    }
-
-    /// As [`set_alone`](Self::set_alone), for all nodes.
-    pub(super) fn set_all_alone(&mut self, watch: u64, is_alone: bool, now: Duration) {
-        let policy = self.policy;
-        self.for_all(watch, |contenders| contenders.set_alone(is_alone, policy, now));
-    }
-
-    /// As [`mark_contended`](Self::mark_contended), for all nodes.
-    pub(super) fn mark_all_contended(&mut self, watch: u64, now: Duration) -> Vec<SharingEffect<N, W>> {
-        let policy = self.policy;
-        if !self.for_all(watch, |contenders| contenders.mark_contended(policy, now)) {
-            return Vec::new();
-        }
-        self.end_idle(|_| true)
-    }
-
-    /// More nodes are in use than there may be: no node is handed off.
-    pub(super) fn mark_exceeded(&mut self, watch: u64, now: Duration) -> Vec<SharingEffect<N, W>> {
-        if !self.for_all(watch, |contenders| contenders.end_handoffs(now)) {
-            return Vec::new();
-        }
-        self.end_idle(|_| true)
-    }
-
-    /// As [`mark_blind`](Self::mark_blind), for all nodes.
-    pub(super) fn mark_all_blind(&mut self, watch: u64) -> Vec<SharingEffect<N, W>> {
-        if !self.for_all(watch, |contenders| *contenders = KnownContenders::WatchEnded) {
-            return Vec::new();
-        }
-        self.common = None;
+    /// As [`end_sharing`](Self::end_sharing), for all nodes.
+    pub(super) fn end_all_sharing(&mut self) -> Vec<SharingEffect<N, W>> {
+        self.slots.tenures_mut().for_each(|tenure| tenure.contenders = KnownContenders::Ended);
         self.end_idle(|_| true)
     }
 
@@ -289,7 +275,7 @@ impl<N, W> SharingState<N, W> {
     /// The end of the idle time of this tenure's node, if the node is idle.
     pub(super) fn idle_until(&self, tenure: u64) -> Option<Duration> {
         match self.slots.of_tenure(tenure)?.phase {
-            Phase::Idle(_, until) => Some(until),
+            SlotPhase::Idle(_, until) => Some(until),
             _ => None,
         }
     }
@@ -300,14 +286,14 @@ impl<N, W> SharingState<N, W> {
         if is_over { self.end_idle(|of| of.number == tenure) } else { Vec::new() }
     }
 
-    fn end_idle(&mut self, is_of: impl Fn(&Tenure) -> bool) -> Vec<SharingEffect<N, W>> {
+    pub(super) fn end_idle(&mut self, is_of: impl Fn(&Tenure) -> bool) -> Vec<SharingEffect<N, W>> {
         self.slots.end_idle(is_of).into_iter().map(SharingEffect::Delete).collect()
     }
 
     /// A second guard needs the node that is held: from then on, other contenders are watched.
     fn watch(&mut self, slot: u64, now: Duration) -> Option<SharingEffect<N, W>> {
         let (policy, common) = (self.policy, self.common);
-        let Slot { phase: Phase::Held, tenure: Some(tenure), .. } = self.slots.get_mut(slot)? else {
+        let NodeSlot { phase: SlotPhase::Held, tenure: Some(tenure), .. } = self.slots.get_mut(slot)? else {
             return None;
         };
         let has_to_start = tenure.contenders.ask(policy, now);
@@ -332,9 +318,16 @@ impl<N, W> SharingState<N, W> {
     /// waits.
     #[expect(clippy::type_complexity, reason = "the node and its tenure")]
     fn pass_slot(&mut self, slot: u64, node: Option<N>) -> (Vec<SharingEffect<N, W>>, Option<(N, Tenure)>) {
-        let tenure = self.slots.close(slot).and_then(|slot| slot.tenure);
-        let phase = if node.is_some() { Phase::Taken } else { Phase::Entering };
-        let has_slot = node.is_some() || self.form == SharingForm::One;
+        let Some(NodeSlot { phase: ended, tenure, .. }) = self.slots.close(slot) else {
+            return (Vec::new(), None);
+        };
+        let phase = if node.is_some() { SlotPhase::Taken } else { SlotPhase::Entering };
+        let has_slot = match self.form {
+            SharingForm::One => true,
+            SharingForm::Many => node.is_some(),
+            // Readers wait for a reader that has no guard yet.
+            SharingForm::Readers => !matches!(ended, SlotPhase::Held),
+        };
         let mut effects = Vec::new();
         match if has_slot { self.waiting.pop_front() } else { None } {
             Some(WaitingTask { wake, .. }) => {
@@ -358,7 +351,7 @@ impl<N, W> SharingState<N, W> {
     fn enter_if_waited_for(&mut self) -> Option<SharingEffect<N, W>> {
         let is_needed =
             self.form == SharingForm::Many && !self.waiting.is_empty() && !self.slots.has_entering();
-        is_needed.then(|| SharingEffect::EnterQueue { slot: self.slots.open(Phase::Entering, None) })
+        is_needed.then(|| SharingEffect::EnterQueue { slot: self.slots.open(SlotPhase::Entering, None) })
     }
 
     fn position(&self, number: u64) -> Result<usize, usize> {
@@ -372,13 +365,5 @@ impl<N, W> SharingState<N, W> {
 
     fn contenders_of_slot(&mut self, slot: u64) -> Option<&mut KnownContenders> {
         self.slots.get_mut(slot)?.tenure.as_mut().map(|tenure| &mut tenure.contenders)
-    }
-
-    /// Changes what the common watch shows, and what is known of each node. Returns false for another watch.
-    fn for_all(&mut self, watch: u64, change: impl Fn(&mut KnownContenders)) -> bool {
-        let Some(common) = self.common.as_mut().filter(|common| common.number == watch) else { return false };
-        change(&mut common.contenders);
-        self.slots.tenures_mut().for_each(|tenure| change(&mut tenure.contenders));
-        true
     }
 }

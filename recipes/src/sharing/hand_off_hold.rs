@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use lockkeeper_core::{Hold, HoldExt};
 
-use super::acquire_slot::AcquireSlot;
+use super::node_sharing::AcquireSlot;
 use super::tenure::NodeTenure;
 
 /// The hold of a guard whose node may be handed off. Its drop hands the node off, or releases it.
@@ -24,15 +24,32 @@ struct GuardTenure {
 impl HandOffHold {
     pub(super) fn new(hold: Hold, tenure: NodeTenure, slot: AcquireSlot) -> Self {
         let hold = Arc::new(hold);
-        if let Some(sharing) = slot.sharing() {
-            sharing.mark_held(slot.number);
-            // The loss may have been reported before the slot was marked as held.
-            if !hold.is_valid() {
-                sharing.mark_lost(tenure.number);
-            }
-        }
         let tenure_of_guard = GuardTenure { hold: Some(Arc::clone(&hold)), tenure: Some(tenure), slot };
         Self { tenure_of_guard, hold }
+    }
+
+    /// The task with the slot has a guard.
+    pub(crate) fn mark_held(&self) {
+        let GuardTenure { tenure, slot, .. } = &self.tenure_of_guard;
+        let (Some(sharing), Some(tenure)) = (slot.sharing(), tenure) else { return };
+        sharing.mark_held(slot.number);
+        // The loss may have been reported before the slot was marked as held.
+        if !self.hold.is_valid() {
+            sharing.mark_lost(tenure.number);
+        }
+    }
+
+    /// The number of its slot.
+    pub(crate) fn slot(&self) -> u64 {
+        self.tenure_of_guard.slot.number
+    }
+
+    /// From now on the node is for its present guards alone.
+    pub(crate) fn end_sharing(&self) {
+        let GuardTenure { tenure, slot, .. } = &self.tenure_of_guard;
+        if let (Some(sharing), Some(tenure)) = (slot.sharing(), tenure) {
+            sharing.end_sharing(tenure.number);
+        }
     }
 
     pub(crate) fn hold(&self) -> &Hold {

@@ -5,8 +5,9 @@ use lockkeeper_core::{ConfigError, ConnectionManager};
 use crate::limits;
 
 /// The bounds within which the guards of one process share nodes: see
-/// [`Mutex::with_handoff`](crate::Mutex::with_handoff) and
-/// [`Semaphore::with_handoff`](crate::Semaphore::with_handoff).
+/// [`Mutex::with_handoff`](crate::Mutex::with_handoff),
+/// [`Semaphore::with_handoff`](crate::Semaphore::with_handoff) and
+/// [`RwLock::with_handoff`](crate::RwLock::with_handoff).
 ///
 /// # Examples
 ///

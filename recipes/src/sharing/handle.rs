@@ -3,11 +3,11 @@ use std::sync::Arc;
 use lockkeeper_core::{AcquireSpan, Deadline, Error, Hold, LockQueue};
 use tracing::Instrument;
 
-use super::acquire_slot::AcquireSlot;
 use super::contention_watcher::start_watcher;
+use super::decide::SharingForm;
 use super::hand_off_hold::HandOffHold;
 use super::hand_off_policy::HandOffPolicy;
-use super::node_sharing::NodeSharing;
+use super::node_sharing::{AcquireSlot, AcquireStart, NodeSharing, WakeReason};
 use super::shared_entry::SharedEntry;
 use super::slot_wait::SlotWait;
 use super::tenure::NodeTenure;
@@ -23,17 +23,22 @@ pub(crate) struct SharingHandle {
 impl SharingHandle {
     /// One node at a time. The task that gets no node enters the queue for all waiting tasks.
     pub(crate) fn of_one(policy: HandOffPolicy) -> Self {
-        Self::new(policy, None)
+        Self::new(policy, SharingForm::One, None)
     }
 
     /// Any number of nodes. `entry` enters the queue for all waiting tasks.
     pub(crate) fn of_many(policy: HandOffPolicy, entry: Arc<dyn SharedEntry>) -> Self {
-        Self::new(policy, Some(entry))
+        Self::new(policy, SharingForm::Many, Some(entry))
     }
 
-    fn new(policy: HandOffPolicy, entry: Option<Arc<dyn SharedEntry>>) -> Self {
+    /// Nodes that readers hold beside each other.
+    pub(crate) fn of_readers(policy: HandOffPolicy) -> Self {
+        Self::new(policy, SharingForm::Readers, None)
+    }
+
+    fn new(policy: HandOffPolicy, form: SharingForm, entry: Option<Arc<dyn SharedEntry>>) -> Self {
         let clones = Arc::new(());
-        Self { sharing: Arc::new(NodeSharing::new(policy, entry, &clones)), _clones: clones }
+        Self { sharing: Arc::new(NodeSharing::new(policy, form, entry, &clones)), _clones: clones }
     }
 
     /// Waits for the one node, in memory or in `queue`.
@@ -126,10 +131,66 @@ impl SharingHandle {
         Ok(None)
     }
 
+    /// Joins the guards of a node that is held, or waits for a node, in memory or in `queue`. `join` joins
+    /// the guards of the slot with this number, or returns what has to be dropped later. Mark a new hold as
+    /// held once others can join it.
+    pub(crate) async fn acquire_beside<T, D>(
+        &self,
+        queue: LockQueue,
+        deadline: Deadline,
+        join: impl Fn(u64) -> Result<T, D> + Send,
+    ) -> Result<Beside<T>, Error> {
+        if let Some(joined) = self.sharing.join(&join) {
+            return Ok(Beside::Joined(joined));
+        }
+        let span = queue.acquire_span(deadline);
+        loop {
+            match self.sharing.start_or_wait(&span, deadline, &join).await {
+                Ok(AcquireStart::Joined(joined)) => return Ok(Beside::Joined(joined)),
+                Ok(AcquireStart::Slot(mut slot)) => {
+                    let unbound = match Unbound::attach(&mut slot) {
+                        Some(unbound) => {
+                            span.granted(&unbound.hold);
+                            unbound
+                        }
+                        None => {
+                            let hold = span.acquire().await?;
+                            Unbound::begin(&self.sharing, hold, &slot)
+                        }
+                    };
+                    return Ok(Beside::Alone(unbound.unmarked(slot)));
+                }
+                Ok(AcquireStart::Again | AcquireStart::Wait(..)) => {}
+                Err(error) => {
+                    span.failed(&error);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Joins the guards of a node that is held, if no writer waits.
+    pub(crate) fn join<T, D>(&self, join: impl FnOnce(u64) -> Result<T, D>) -> Option<T> {
+        self.sharing.join(join)
+    }
+
+    /// The nodes are for their present guards alone: a writer of this process waits for these.
+    pub(crate) fn end_all_sharing(&self) {
+        self.sharing.end_all_sharing();
+    }
+
     /// Deletes the idle nodes: a request of this process needs what they take.
     pub(crate) fn end_all_idle(&self) {
         self.sharing.end_all_idle();
     }
+}
+
+/// What a reader got.
+pub(crate) enum Beside<T> {
+    /// A share of a node that other guards hold.
+    Joined(T),
+    /// A node that no other guard holds yet.
+    Alone(HandOffHold),
 }
 
 impl NodeSharing {
@@ -138,13 +199,30 @@ impl NodeSharing {
         span: &AcquireSpan,
         deadline: Deadline,
     ) -> Result<AcquireSlot, Error> {
-        match self.slot_or_wait() {
-            Ok(slot) => Ok(slot),
-            Err((number, slot)) => {
-                let waiting = SlotWait::new(self, number, slot);
-                let (manager, path) = (span.queue().manager(), span.queue().whole_path());
-                waiting.slot(manager, path, deadline).instrument(span.span()).await
+        loop {
+            let start = self.start_or_wait(span, deadline, |_| Err::<(), ()>(())).await?;
+            if let AcquireStart::Slot(slot) = start {
+                return Ok(slot);
             }
+        }
+    }
+
+    async fn start_or_wait<T, D>(
+        self: &Arc<Self>,
+        span: &AcquireSpan,
+        deadline: Deadline,
+        join: impl FnOnce(u64) -> Result<T, D>,
+    ) -> Result<AcquireStart<T>, Error> {
+        match self.start(join) {
+            AcquireStart::Wait(number, woken) => {
+                let waiting = SlotWait::new(self, number, woken);
+                let (manager, path) = (span.queue().manager(), span.queue().whole_path());
+                match waiting.woken(manager, path, deadline).instrument(span.span()).await? {
+                    WakeReason::Slot(slot) => Ok(AcquireStart::Slot(slot)),
+                    WakeReason::TryAgain | WakeReason::Failed(_) => Ok(AcquireStart::Again),
+                }
+            }
+            started => Ok(started),
         }
     }
 }
@@ -169,6 +247,12 @@ impl Unbound {
     }
 
     fn with(self, slot: AcquireSlot) -> HandOffHold {
+        let hold = self.unmarked(slot);
+        hold.mark_held();
+        hold
+    }
+
+    fn unmarked(self, slot: AcquireSlot) -> HandOffHold {
         HandOffHold::new(self.hold, self.tenure, slot)
     }
 }

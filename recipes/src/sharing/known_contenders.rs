@@ -15,8 +15,8 @@ pub(super) enum KnownContenders {
     Alone,
     /// There are other contenders.
     Contended(HandOffBudget),
-    /// The watching task has ended.
-    WatchEnded,
+    /// No contender is watched for any more, or the node has to end: nothing is handed off.
+    Ended,
 }
 
 /// The hand-offs that are left to this process, once other contenders wait or may wait.
@@ -53,7 +53,7 @@ impl KnownContenders {
     pub(super) fn take_handoff(&mut self, now: Duration) -> bool {
         match self {
             Self::Alone => true,
-            Self::Unwatched | Self::WatchEnded => false,
+            Self::Unwatched | Self::Ended => false,
             Self::Pending(budget) | Self::Contended(budget) => budget.take(now),
         }
     }
@@ -76,7 +76,7 @@ impl KnownContenders {
             // The hand-offs of which it was not known whether another contender waited count.
             Self::Pending(budget) | Self::Contended(budget) => Self::Contended(budget),
             Self::Unwatched | Self::Alone => Self::Contended(HandOffBudget::new(policy, now)),
-            Self::WatchEnded => Self::WatchEnded,
+            Self::Ended => Self::Ended,
         };
     }
 
@@ -85,13 +85,13 @@ impl KnownContenders {
         match known {
             Self::Alone => self.set_alone(true, policy, now),
             Self::Contended(_) => self.mark_contended(policy, now),
-            Self::Unwatched | Self::Pending(_) | Self::WatchEnded => {}
+            Self::Unwatched | Self::Pending(_) | Self::Ended => {}
         }
     }
 
     /// No hand-off is left.
     pub(super) fn end_handoffs(&mut self, now: Duration) {
-        if *self != Self::WatchEnded {
+        if *self != Self::Ended {
             *self = Self::Contended(HandOffBudget { handoffs_left: 0, until: now });
         }
     }

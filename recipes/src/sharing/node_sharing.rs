@@ -1,3 +1,6 @@
+//! The nodes between two guards, and the slot of a task. Each names the other: a slot that is dropped goes to
+//! the next task.
+
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, Weak};
@@ -7,10 +10,10 @@ use lockkeeper_core::{Deadline, Error, Hold, ManagerExt};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
-use super::acquire_slot::{AcquireSlot, NodeBetween, SharedNode, WakeTask};
 use super::decide::{SharingEffect, SharingForm, SharingState};
 use super::hand_off_policy::HandOffPolicy;
-use super::shared_entry::{EntrySlot, SharedEntry};
+use super::shared_entry::{CommonWatch, EntryReports, EntrySlot, SharedEntry};
+use super::shared_node::{NodeBetween, SharedNode};
 use super::tenure::{NodeTenure, WatcherSignals};
 
 /// Keeps nodes between two guards.
@@ -34,21 +37,68 @@ struct WatchedState {
     common_over: Option<oneshot::Sender<()>>,
 }
 
-type State = SharingState<SharedNode, WakeTask>;
+pub(super) type State = SharingState<SharedNode, WakeTask>;
 
-type Effects = Vec<SharingEffect<SharedNode, WakeTask>>;
+pub(super) type Effects = Vec<SharingEffect<SharedNode, WakeTask>>;
 
-/// The watch of the server's queue that is common to all nodes. Its drop, also that by the end of its
-/// runtime, ends the idle nodes, which no task watches any more.
-pub(crate) struct CommonWatch {
+/// The right to hold, or to wait in the server's queue for all tasks of this process. Its drop gives the slot
+/// to the next task.
+pub(super) struct AcquireSlot {
     sharing: Weak<NodeSharing>,
-    number: u64,
+    pub(super) number: u64,
+    /// The node that comes with the slot.
+    pub(super) node: Option<SharedNode>,
+}
+
+/// How an acquire begins.
+pub(super) enum AcquireStart<T> {
+    /// It joins the guards of a node.
+    Joined(T),
+    Slot(AcquireSlot),
+    /// The number of a new waiter, which the caller cancels, and how it is woken.
+    Wait(u64, oneshot::Receiver<WakeReason>),
+    /// It has to begin again.
+    Again,
+}
+
+/// Why a waiting task was woken.
+pub(super) enum WakeReason {
+    Slot(AcquireSlot),
+    /// A node is held that the task may join.
+    TryAgain,
+    /// The contender that waited in the server's queue for it has failed.
+    Failed(Error),
+}
+
+type WakeTask = oneshot::Sender<WakeReason>;
+
+impl AcquireSlot {
+    fn new(sharing: &Arc<NodeSharing>, number: u64, node: Option<SharedNode>) -> Self {
+        Self { sharing: Arc::downgrade(sharing), number, node }
+    }
+
+    /// `None` once the last clone of the lock is gone.
+    pub(super) fn sharing(&self) -> Option<Arc<NodeSharing>> {
+        self.sharing.upgrade()
+    }
+}
+
+impl Drop for AcquireSlot {
+    fn drop(&mut self) {
+        if let Some(sharing) = self.sharing() {
+            sharing.end_slot(self.number, self.node.take());
+        }
+    }
 }
 
 impl NodeSharing {
-    /// `clones` counts the clones of the lock.
-    pub(super) fn new(policy: HandOffPolicy, entry: Option<Arc<dyn SharedEntry>>, clones: &Arc<()>) -> Self {
-        let form = if entry.is_some() { SharingForm::Many } else { SharingForm::One };
+    /// `clones` counts the clones of the lock. `entry` enters the queue if no task does it itself.
+    pub(super) fn new(
+        policy: HandOffPolicy,
+        form: SharingForm,
+        entry: Option<Arc<dyn SharedEntry>>,
+        clones: &Arc<()>,
+    ) -> Self {
         let state = SharingState::new(policy, form);
         let watched = WatchedState { state, signals: BTreeMap::new(), common_over: None };
         Self {
@@ -66,21 +116,45 @@ impl NodeSharing {
         Some(AcquireSlot::new(self, number, node))
     }
 
-    /// Returns a slot, if the task need not wait. Otherwise the number of a new waiter, which the caller
-    /// cancels, and where its slot arrives.
-    pub(super) fn slot_or_wait(
-        self: &Arc<Self>,
-    ) -> Result<AcquireSlot, (u64, oneshot::Receiver<Result<AcquireSlot, Error>>)> {
+    /// Joins the guards of a node, takes a slot, or waits. `join` joins the guards of the slot with this
+    /// number, or returns what has to be dropped without the lock.
+    pub(super) fn start<T, D>(self: &Arc<Self>, join: impl FnOnce(u64) -> Result<T, D>) -> AcquireStart<T> {
         let now = self.now();
         let mut watched = self.watched.lock();
-        if let Some((number, node)) = watched.state.take_slot() {
-            return Ok(AcquireSlot::new(self, number, node));
-        }
-        let (wake, slot) = oneshot::channel();
-        let (number, effects) = watched.state.wait(wake, now);
+        let (joinable, effect) = watched.state.join(now);
+        let mut effects = Vec::from_iter(effect);
+        let joined = joinable.map(join);
+        let start = match joined {
+            Some(Ok(joined)) => Ok(AcquireStart::Joined(joined)),
+            not_joined => Err((watched.state.take_slot(), not_joined)),
+        };
+        let (start, not_joined) = match start {
+            Ok(joined) => (joined, None),
+            Err((Some((number, node)), not_joined)) => {
+                (AcquireStart::Slot(AcquireSlot::new(self, number, node)), not_joined)
+            }
+            Err((None, not_joined)) => {
+                let (wake, woken) = oneshot::channel();
+                let (number, more) = watched.state.wait(wake, now);
+                effects.extend(more);
+                (AcquireStart::Wait(number, woken), not_joined)
+            }
+        };
         drop(watched);
+        drop(not_joined);
         self.carry_out(effects);
-        Err((number, slot))
+        start
+    }
+
+    /// Joins the guards of a node, as [`start`](Self::start).
+    pub(super) fn join<T, D>(self: &Arc<Self>, join: impl FnOnce(u64) -> Result<T, D>) -> Option<T> {
+        let now = self.now();
+        let mut watched = self.watched.lock();
+        let (joinable, effect) = watched.state.join(now);
+        let joined = joinable.map(join);
+        drop(watched);
+        self.carry_out(Vec::from_iter(effect));
+        joined?.ok()
     }
 
     /// The number of tasks ahead of this waiter, including a task that has the slot.
@@ -126,26 +200,6 @@ impl NodeSharing {
         kept
     }
 
-    /// Whether no task waits any more: then the contender with this slot is retired.
-    pub(super) fn retire_entry(&self, slot: u64) -> bool {
-        self.watched.lock().state.retire_entry(slot)
-    }
-
-    pub(super) fn fail_entry(self: &Arc<Self>, slot: u64, error: Error) {
-        let wake = self.watched.lock().state.fail_entry(slot);
-        if let Some(wake) = wake {
-            // The task may have ended.
-            drop(wake.send(Err(error)));
-        }
-        self.end_slot(slot, None);
-    }
-
-    pub(super) fn abort_entry(&self, slot: u64) {
-        // Dropped without the lock.
-        let aborted = self.watched.lock().state.abort_entry(slot);
-        drop(aborted);
-    }
-
     /// Returns the number of the tenure.
     pub(super) fn begin_tenure(&self, slot: u64, signals: &Arc<WatcherSignals>) -> u64 {
         let mut watched = self.watched.lock();
@@ -173,8 +227,17 @@ impl NodeSharing {
 
     /// The watching task of the tenure has ended.
     pub(super) fn mark_blind(self: &Arc<Self>, tenure: u64) {
-        self.change(|state, _| state.mark_blind(tenure));
+        self.end_sharing(tenure);
         self.watched.lock().signals.remove(&tenure);
+    }
+
+    /// This node is for its present guards alone.
+    pub(super) fn end_sharing(self: &Arc<Self>, tenure: u64) {
+        self.change(|state, _| state.end_sharing(tenure));
+    }
+
+    pub(super) fn end_all_sharing(self: &Arc<Self>) {
+        self.change(|state, _| state.end_all_sharing());
     }
 
     /// How the process enters the queue, if no task does it itself.
@@ -189,7 +252,8 @@ impl NodeSharing {
         let number = watched.state.begin_common_watch(now)?;
         let (over, is_over) = oneshot::channel();
         watched.common_over = Some(over);
-        Some((CommonWatch { sharing: Arc::downgrade(self), number }, is_over))
+        let reports = Arc::downgrade(self) as Weak<dyn EntryReports>;
+        Some((CommonWatch { reports, number }, is_over))
     }
 
     pub(super) fn end_all_idle(self: &Arc<Self>) {
@@ -206,11 +270,16 @@ impl NodeSharing {
         self.change(|state, now| state.end_idle_time(tenure, now));
     }
 
-    fn now(&self) -> Duration {
+    /// Changes the state where that has no effect.
+    pub(super) fn ask<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.watched.lock().state)
+    }
+
+    pub(super) fn now(&self) -> Duration {
         self.started.waited()
     }
 
-    fn change(self: &Arc<Self>, change: impl FnOnce(&mut State, Duration) -> Effects) {
+    pub(super) fn change(self: &Arc<Self>, change: impl FnOnce(&mut State, Duration) -> Effects) {
         let now = self.now();
         let mut watched = self.watched.lock();
         let effects = change(&mut watched.state, now);
@@ -226,12 +295,15 @@ impl NodeSharing {
             match effect {
                 // A slot that cannot be sent is dropped here, and so ends.
                 SharingEffect::SendSlot { wake, slot, node } => {
-                    drop(wake.send(Ok(AcquireSlot::new(self, slot, node))))
+                    drop(wake.send(WakeReason::Slot(AcquireSlot::new(self, slot, node))))
                 }
+                SharingEffect::TryAgain { wake } => drop(wake.send(WakeReason::TryAgain)),
                 SharingEffect::EnterQueue { slot } => {
                     if let Some(entry) = &self.entry {
                         // If it cannot run, it is dropped, and its drop fails the waiting tasks.
-                        let slot = EntrySlot::new(self, slot, &self.is_needless);
+                        let reports = Arc::downgrade(self) as Weak<dyn EntryReports>;
+                        let is_needless = Arc::clone(&self.is_needless);
+                        let slot = EntrySlot { reports, number: slot, is_needless };
                         entry.manager().spawn(entry.enter(slot));
                     }
                 }
@@ -252,38 +324,6 @@ impl NodeSharing {
         if let Some(signals) = signals {
             signal(&signals);
         }
-    }
-}
-
-impl CommonWatch {
-    /// A list showed no other contender (`true`), or that is no longer known (`false`).
-    pub(crate) fn set_alone(&self, is_alone: bool) {
-        if let Some(sharing) = self.sharing.upgrade() {
-            let now = sharing.now();
-            sharing.watched.lock().state.set_all_alone(self.number, is_alone, now);
-        }
-    }
-
-    /// Another contender waits.
-    pub(crate) fn mark_contended(&self) {
-        self.change(|state, now| state.mark_all_contended(self.number, now));
-    }
-
-    /// More nodes are in use than there may be.
-    pub(crate) fn mark_exceeded(&self) {
-        self.change(|state, now| state.mark_exceeded(self.number, now));
-    }
-
-    fn change(&self, change: impl FnOnce(&mut State, Duration) -> Effects) {
-        if let Some(sharing) = self.sharing.upgrade() {
-            sharing.change(change);
-        }
-    }
-}
-
-impl Drop for CommonWatch {
-    fn drop(&mut self) {
-        self.change(|state, _| state.mark_all_blind(self.number));
     }
 }
 

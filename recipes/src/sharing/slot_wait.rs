@@ -4,14 +4,13 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, LONG_WAIT, Phase, Whol
 use tokio::sync::oneshot;
 use tracing::info;
 
-use super::acquire_slot::AcquireSlot;
-use super::node_sharing::NodeSharing;
+use super::node_sharing::{NodeSharing, WakeReason};
 
-/// A task that waits for the slot. Its drop ends the wait. A slot that was sent to it goes to the next task.
+/// A task that waits for a slot. Its drop ends the wait. A slot that was sent to it goes to the next task.
 pub(super) struct SlotWait<'a> {
     sharing: &'a Arc<NodeSharing>,
     number: u64,
-    slot: oneshot::Receiver<Result<AcquireSlot, Error>>,
+    slot: oneshot::Receiver<WakeReason>,
     is_over: bool,
 }
 
@@ -19,24 +18,28 @@ impl<'a> SlotWait<'a> {
     pub(super) fn new(
         sharing: &'a Arc<NodeSharing>,
         number: u64,
-        slot: oneshot::Receiver<Result<AcquireSlot, Error>>,
+        slot: oneshot::Receiver<WakeReason>,
     ) -> Self {
         Self { sharing, number, slot, is_over: false }
     }
 
-    pub(super) async fn slot(
+    pub(super) async fn woken(
         mut self,
         manager: &ConnectionManager,
         path: WholePath,
         deadline: Deadline,
-    ) -> Result<AcquireSlot, Error> {
+    ) -> Result<WakeReason, Error> {
         loop {
             tokio::select! {
                 biased;
                 () = manager.closing() => return Err(Error::Closed),
-                slot = &mut self.slot => {
+                woken = &mut self.slot => {
                     self.is_over = true;
-                    return slot.unwrap_or(Err(Error::Closed));
+                    return match woken {
+                        Ok(WakeReason::Failed(error)) => Err(error),
+                        Ok(woken) => Ok(woken),
+                        Err(_) => Err(Error::Closed),
+                    };
                 }
                 () = deadline.or_after(LONG_WAIT).passed() => {
                     let (ahead, waited) = (self.sharing.ahead(self.number), deadline.waited());

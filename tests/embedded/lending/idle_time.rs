@@ -149,7 +149,8 @@ async fn a_shared_limit_that_is_lowered_ends_the_hand_offs_until_it_is_kept() {
     limit.set(1).await.unwrap();
     let [first, second] = both;
     first.release().await.unwrap();
-    // Handed off before the new limit was seen, or released: one of both nodes ends, without another contender.
+    // Handed off before the new limit was seen, or released: one of both nodes ends, without another
+    // contender.
     second.release().await.unwrap();
     let lease = waiter.lease().await;
     fixture.leases_become(1).await;

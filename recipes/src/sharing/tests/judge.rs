@@ -29,7 +29,9 @@ impl World {
                 SharingEffect::TimeIdle { tenure } => self.watcher(tenure).is_timing = true,
                 SharingEffect::Delete(_) if scenario.mistake == Some(Mistake::DeleteForgotten) => {}
                 SharingEffect::Delete(node) => self.delete(node.id),
-                SharingEffect::EnterQueue { .. } | SharingEffect::LeaveQueue => {
+                SharingEffect::EnterQueue { .. }
+                | SharingEffect::LeaveQueue
+                | SharingEffect::TryAgain { .. } => {
                     self.violation = Some("a task enters the queue itself");
                 }
             }

@@ -3,6 +3,7 @@
 
 mod judge;
 mod many;
+mod readers;
 mod tables;
 mod world;
 

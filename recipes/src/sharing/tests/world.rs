@@ -240,7 +240,7 @@ impl World {
                 }
                 self.watcher(tenure).is_alive = false;
                 if scenario.mistake != Some(Mistake::WatcherEndsSilently) {
-                    self.change(scenario, |state, _| state.mark_blind(tenure));
+                    self.change(scenario, |state, _| state.end_sharing(tenure));
                 }
             }
             Action::EndIdleTime(tenure) => {

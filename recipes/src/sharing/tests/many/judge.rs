@@ -69,6 +69,7 @@ impl World {
                     }
                 }
                 SharingEffect::TimeIdle { .. } => {}
+                SharingEffect::TryAgain { .. } => self.violation = Some("a permit is joined"),
                 SharingEffect::Delete(_) if scenario.mistake == Some(Mistake::DeleteForgotten) => {}
                 SharingEffect::Delete(node) => self.delete(node),
             }

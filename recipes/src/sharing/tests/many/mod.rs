@@ -1,5 +1,5 @@
-//! Every interleaving of a few tasks that share the nodes of permits, with a contender of another process, and
-//! faults at any step.
+//! Every interleaving of a few tasks that share the nodes of permits, with a contender of another process,
+//! and faults at any step.
 
 mod judge;
 mod world;
