@@ -7,7 +7,7 @@ use lockkeeper::config::HandOffPolicy;
 use lockkeeper::error::ConfigError;
 use lockkeeper::{Error, ReleaseError, Revoker, RwLock};
 
-use super::fixture::{Reader, ReadingFixture, bounds};
+use super::fixture::{ReadingFixture, bounds};
 use crate::limit::{becomes, within};
 use crate::server_fixture::LOCK;
 
@@ -126,7 +126,7 @@ fn no_reader_joins_a_node_whose_runtime_has_ended() {
     let held = brief.block_on(fixture.lock.read()).unwrap();
     drop(brief);
     runtime.block_on(async {
-        let other = Reader::of(&fixture.lock).guard().await;
+        let other = within("a grant", fixture.lock.read()).await.unwrap().unwrap();
         assert_ne!(other.path(), held.path());
         drop((held, other));
     });

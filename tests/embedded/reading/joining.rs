@@ -93,8 +93,8 @@ async fn no_reader_joins_once_a_writer_of_the_same_lock_waits() {
     let fixture = ReadingFixture::lingering().await;
     let held = fixture.lock.read().await.unwrap();
     let lock = fixture.lock.clone();
-    let mut writing = Box::pin(async move { lock.write().await });
-    assert!((&mut writing).now_or_never().is_none());
+    let writing = tokio::spawn(async move { lock.write().await.unwrap() });
+    fixture.nodes_become(2).await;
     let reader = Reader::of(&fixture.lock);
     held.release().await.unwrap();
     let write = within("a grant to the writer", writing).await.unwrap().unwrap();
