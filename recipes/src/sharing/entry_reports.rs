@@ -3,7 +3,7 @@ use std::sync::Arc;
 use lockkeeper_core::{Error, Hold};
 
 use super::contention_watcher::start_watcher;
-use super::node_sharing::{NodeSharing, WakeReason};
+use super::node_sharing::{NodeSharing, SlotWake};
 use super::shared_entry::EntryReports;
 use super::shared_node::{NodeBetween, SharedNode};
 
@@ -21,7 +21,7 @@ impl EntryReports for NodeSharing {
     fn fail(self: Arc<Self>, slot: u64, error: Error) {
         if let Some(wake) = self.ask(|state| state.fail_entry(slot)) {
             // The task may have ended.
-            drop(wake.send(WakeReason::Failed(error)));
+            drop(wake.send(SlotWake::Failed(error)));
         }
         self.end_slot(slot, None);
     }

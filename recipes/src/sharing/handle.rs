@@ -7,7 +7,7 @@ use super::contention_watcher::start_watcher;
 use super::decide::SharingForm;
 use super::hand_off_hold::HandOffHold;
 use super::hand_off_policy::HandOffPolicy;
-use super::node_sharing::{AcquireSlot, AcquireStart, NodeSharing, WakeReason};
+use super::node_sharing::{AcquireSlot, AcquireStart, NodeSharing, SlotWake};
 use super::shared_entry::SharedEntry;
 use super::slot_wait::SlotWait;
 use super::tenure::NodeTenure;
@@ -218,8 +218,8 @@ impl NodeSharing {
                 let waiting = SlotWait::new(self, number, woken);
                 let (manager, path) = (span.queue().manager(), span.queue().whole_path());
                 match waiting.woken(manager, path, deadline).instrument(span.span()).await? {
-                    WakeReason::Slot(slot) => Ok(AcquireStart::Slot(slot)),
-                    WakeReason::TryAgain | WakeReason::Failed(_) => Ok(AcquireStart::Again),
+                    SlotWake::Slot(slot) => Ok(AcquireStart::Slot(slot)),
+                    SlotWake::TryAgain | SlotWake::Failed(_) => Ok(AcquireStart::Again),
                 }
             }
             started => Ok(started),

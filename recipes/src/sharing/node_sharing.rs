@@ -30,14 +30,14 @@ pub(crate) struct NodeSharing {
 }
 
 struct WatchedState {
-    state: State,
+    state: NodesState,
     /// By tenure.
     signals: BTreeMap<u64, Arc<WatcherSignals>>,
     /// Its drop ends the common watch.
     common_over: Option<oneshot::Sender<()>>,
 }
 
-pub(super) type State = SharingState<SharedNode, WakeTask>;
+pub(super) type NodesState = SharingState<SharedNode, WakeTask>;
 
 pub(super) type Effects = Vec<SharingEffect<SharedNode, WakeTask>>;
 
@@ -56,13 +56,13 @@ pub(super) enum AcquireStart<T> {
     Joined(T),
     Slot(AcquireSlot),
     /// The number of a new waiter, which the caller cancels, and how it is woken.
-    Wait(u64, oneshot::Receiver<WakeReason>),
+    Wait(u64, oneshot::Receiver<SlotWake>),
     /// It has to begin again.
     Again,
 }
 
 /// Why a waiting task was woken.
-pub(super) enum WakeReason {
+pub(super) enum SlotWake {
     Slot(AcquireSlot),
     /// A node is held that the task may join.
     TryAgain,
@@ -70,7 +70,7 @@ pub(super) enum WakeReason {
     Failed(Error),
 }
 
-type WakeTask = oneshot::Sender<WakeReason>;
+type WakeTask = oneshot::Sender<SlotWake>;
 
 impl AcquireSlot {
     fn new(sharing: &Arc<NodeSharing>, number: u64, node: Option<SharedNode>) -> Self {
@@ -271,7 +271,7 @@ impl NodeSharing {
     }
 
     /// Changes the state where that has no effect.
-    pub(super) fn ask<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    pub(super) fn ask<T>(&self, change: impl FnOnce(&mut NodesState) -> T) -> T {
         change(&mut self.watched.lock().state)
     }
 
@@ -279,7 +279,7 @@ impl NodeSharing {
         self.started.waited()
     }
 
-    pub(super) fn change(self: &Arc<Self>, change: impl FnOnce(&mut State, Duration) -> Effects) {
+    pub(super) fn change(self: &Arc<Self>, change: impl FnOnce(&mut NodesState, Duration) -> Effects) {
         let now = self.now();
         let mut watched = self.watched.lock();
         let effects = change(&mut watched.state, now);
@@ -295,9 +295,9 @@ impl NodeSharing {
             match effect {
                 // A slot that cannot be sent is dropped here, and so ends.
                 SharingEffect::SendSlot { wake, slot, node } => {
-                    drop(wake.send(WakeReason::Slot(AcquireSlot::new(self, slot, node))))
+                    drop(wake.send(SlotWake::Slot(AcquireSlot::new(self, slot, node))))
                 }
-                SharingEffect::TryAgain { wake } => drop(wake.send(WakeReason::TryAgain)),
+                SharingEffect::TryAgain { wake } => drop(wake.send(SlotWake::TryAgain)),
                 SharingEffect::EnterQueue { slot } => {
                     if let Some(entry) = &self.entry {
                         // If it cannot run, it is dropped, and its drop fails the waiting tasks.

@@ -4,22 +4,18 @@ use lockkeeper_core::{ConnectionManager, Deadline, Error, LONG_WAIT, Phase, Whol
 use tokio::sync::oneshot;
 use tracing::info;
 
-use super::node_sharing::{NodeSharing, WakeReason};
+use super::node_sharing::{NodeSharing, SlotWake};
 
 /// A task that waits for a slot. Its drop ends the wait. A slot that was sent to it goes to the next task.
 pub(super) struct SlotWait<'a> {
     sharing: &'a Arc<NodeSharing>,
     number: u64,
-    slot: oneshot::Receiver<WakeReason>,
+    slot: oneshot::Receiver<SlotWake>,
     is_over: bool,
 }
 
 impl<'a> SlotWait<'a> {
-    pub(super) fn new(
-        sharing: &'a Arc<NodeSharing>,
-        number: u64,
-        slot: oneshot::Receiver<WakeReason>,
-    ) -> Self {
+    pub(super) fn new(sharing: &'a Arc<NodeSharing>, number: u64, slot: oneshot::Receiver<SlotWake>) -> Self {
         Self { sharing, number, slot, is_over: false }
     }
 
@@ -28,7 +24,7 @@ impl<'a> SlotWait<'a> {
         manager: &ConnectionManager,
         path: WholePath,
         deadline: Deadline,
-    ) -> Result<WakeReason, Error> {
+    ) -> Result<SlotWake, Error> {
         loop {
             tokio::select! {
                 biased;
@@ -36,7 +32,7 @@ impl<'a> SlotWait<'a> {
                 woken = &mut self.slot => {
                     self.is_over = true;
                     return match woken {
-                        Ok(WakeReason::Failed(error)) => Err(error),
+                        Ok(SlotWake::Failed(error)) => Err(error),
                         Ok(woken) => Ok(woken),
                         Err(_) => Err(Error::Closed),
                     };
