@@ -254,7 +254,7 @@ impl RwLock {
                 if !deadline.is_immediate() {
                     return Box::pin(sharing.acquire(&self.holds, deadline)).await;
                 }
-                if let Some(share) = sharing.join(&self.holds)? {
+                if let Some(share) = sharing.join(&self.holds).await? {
                     return Ok(share);
                 }
             }
@@ -267,7 +267,7 @@ impl RwLock {
     pub(super) async fn try_share(&self, side: Side) -> Result<Option<HoldShare>, Error> {
         match (&self.sharing, side) {
             (Some(sharing), Side::Read) if self.named_owner().is_none() => {
-                if let Some(share) = sharing.join(&self.holds)? {
+                if let Some(share) = sharing.join(&self.holds).await? {
                     return Ok(Some(share));
                 }
             }

@@ -41,10 +41,10 @@ impl ReadSharing {
     }
 
     /// Joins the readers of this process, if no writer waits.
-    pub(super) fn join(&self, holds: &OwnerHolds) -> Result<Option<HoldShare>, Error> {
+    pub(super) async fn join(&self, holds: &OwnerHolds) -> Result<Option<HoldShare>, Error> {
         match holds.manager().is_closing() {
             true => Err(Error::Closed),
-            false => Ok(self.nodes.join(|slot| self.share(slot))),
+            false => Ok(self.nodes.join(|slot| self.share(slot)).await),
         }
     }
 

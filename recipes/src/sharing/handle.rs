@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use lockkeeper_core::{AcquireSpan, Deadline, Error, Hold, LockQueue};
+use tokio::task::coop::consume_budget;
 use tracing::Instrument;
 
 use super::contention_watcher::start_watcher;
@@ -13,6 +14,9 @@ use super::slot_wait::SlotWait;
 use super::tenure::NodeTenure;
 
 /// The state that the clones of one lock share.
+///
+/// Each acquire consumes of the budget of its task: one that finds a node each time would otherwise never let
+/// the tasks run that watch for other contenders.
 #[derive(Clone, Debug)]
 pub(crate) struct SharingHandle {
     sharing: Arc<NodeSharing>,
@@ -43,6 +47,7 @@ impl SharingHandle {
 
     /// Waits for the one node, in memory or in `queue`.
     pub(crate) async fn acquire(&self, queue: LockQueue, deadline: Deadline) -> Result<HandOffHold, Error> {
+        consume_budget().await;
         let sharing = &self.sharing;
         let span = queue.acquire_span(deadline);
         let mut slot = match sharing.wait_for_slot(&span, deadline).await {
@@ -66,6 +71,7 @@ impl SharingHandle {
         queue: LockQueue,
         limit: Deadline,
     ) -> Result<Option<HandOffHold>, Error> {
+        consume_budget().await;
         let sharing = &self.sharing;
         let span = queue.acquire_span(Deadline::immediate());
         let Some(mut slot) = sharing.slot_if_free() else {
@@ -87,6 +93,7 @@ impl SharingHandle {
         queue: LockQueue,
         deadline: Deadline,
     ) -> Result<HandOffHold, Error> {
+        consume_budget().await;
         let span = queue.acquire_span(deadline);
         loop {
             match self.sharing.wait_for_slot(&span, deadline).await {
@@ -111,6 +118,7 @@ impl SharingHandle {
         queue: LockQueue,
         enter: impl Future<Output = Result<Result<Hold, E>, Error>>,
     ) -> Result<Option<Result<HandOffHold, E>>, Error> {
+        consume_budget().await;
         while let Some(mut slot) = self.sharing.slot_if_free() {
             let has_node = slot.node.is_some();
             if let Some(hold) = Unbound::attach(&mut slot) {
@@ -140,6 +148,7 @@ impl SharingHandle {
         deadline: Deadline,
         join: impl Fn(u64) -> Result<T, D> + Send,
     ) -> Result<Beside<T>, Error> {
+        consume_budget().await;
         if let Some(joined) = self.sharing.join(&join) {
             return Ok(Beside::Joined(joined));
         }
@@ -170,7 +179,8 @@ impl SharingHandle {
     }
 
     /// Joins the guards of a node that is held, if no writer waits.
-    pub(crate) fn join<T, D>(&self, join: impl FnOnce(u64) -> Result<T, D>) -> Option<T> {
+    pub(crate) async fn join<T, D>(&self, join: impl FnOnce(u64) -> Result<T, D>) -> Option<T> {
+        consume_budget().await;
         self.sharing.join(join)
     }
 

@@ -39,6 +39,23 @@ async fn an_idle_permit_is_acquired_again_and_again_without_a_request() {
     fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
+/// Otherwise no task of the process would see other contenders.
+#[tokio::test]
+async fn a_task_that_takes_an_idle_permit_again_and_again_lets_other_tasks_run() {
+    let fixture = LendingFixture::lingering(1).await;
+    fixture.semaphore.acquire().await.unwrap().release().await.unwrap();
+    fixture.wait_watched().await;
+    let theirs = fixture.theirs(1);
+    let other = tokio::spawn(async move { theirs.acquire().await.unwrap().release().await.unwrap() });
+    let mut taken = 0;
+    while !other.is_finished() && taken < 1_000_000 {
+        fixture.semaphore.acquire().await.unwrap().release().await.unwrap();
+        taken += 1;
+    }
+    assert!(other.is_finished(), "after {taken} leases");
+    other.await.unwrap();
+}
+
 #[tokio::test]
 async fn idle_permits_are_deleted_when_another_process_finds_none_free() {
     let fixture = LendingFixture::lingering(1).await;
