@@ -219,6 +219,25 @@ async fn starts_that_were_taken_ahead_are_admitted_without_a_request() {
     assert!(used >= 11, "{used}");
 }
 
+/// In a runtime of one thread.
+#[tokio::test]
+async fn a_task_that_takes_starts_ahead_again_and_again_lets_other_tasks_run() {
+    let (_server, manager) = connected().await;
+    let limiter = RateLimiter::new(&manager, "/calls", 100_000, WINDOW).unwrap();
+    let limiter = limiter.with_grace(GRACE).with_ahead(50_000);
+    // The second call finds the starts, or waits for them.
+    for _ in 0..2 {
+        drop(limiter.admit().await.unwrap());
+    }
+    let other = tokio::spawn(async {});
+    let mut taken = 0;
+    while !other.is_finished() && taken < 10_000 {
+        drop(limiter.admit().await.unwrap());
+        taken += 1;
+    }
+    assert!(other.is_finished(), "after {taken} starts");
+}
+
 #[tokio::test]
 async fn a_limiter_whose_starts_are_over_leaves_no_node() {
     let (server, manager) = connected().await;

@@ -6,6 +6,8 @@ use lockkeeper_core::{
     ConfigError, ConnectionManager, Deadline, Error, IntoPath, ManagerExt, WholePath, ZnodePath,
 };
 
+use tokio::task::coop::consume_budget;
+
 use super::admission::{Admission, TryAdmit};
 use super::ahead::RecordedStarts;
 use super::error::RateLimiterError;
@@ -336,7 +338,11 @@ impl RateLimiter {
             }
         }
         let in_line = match entered {
-            CallEntry::Ready(admitted) => return Ok(AdmitAnswer::Admitted(admitted)),
+            CallEntry::Ready(admitted) => {
+                // A task that never waits would keep the runtime from all others.
+                consume_budget().await;
+                return Ok(AdmitAnswer::Admitted(admitted));
+            }
             CallEntry::InLine(in_line) => in_line,
         };
         tokio::select! {
