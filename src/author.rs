@@ -34,6 +34,11 @@ pub trait HoldExt: Sized {
     #[must_use]
     fn monitor(&self) -> NodeMonitor;
 
+    /// Whether a client asked for this hold, as far as this process knows: see
+    /// [`Hold::revoke_requested`].
+    #[must_use]
+    fn is_revoke_requested(&self) -> bool;
+
     /// The [payload](crate::Exchange::with_payload) of the previous hold, if that hold was of this process
     /// and no foreign contender held in between.
     #[must_use]
@@ -122,6 +127,10 @@ impl HoldExt for Hold {
 
     fn monitor(&self) -> NodeMonitor {
         self.monitor()
+    }
+
+    fn is_revoke_requested(&self) -> bool {
+        self.node().is_revoke_requested()
     }
 
     fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {

@@ -37,6 +37,14 @@ impl RwLock {
     /// * No reader joins a node that another client asked for, that is lost, or after a shutdown of the
     ///   manager has begun.
     ///
+    /// # Conditions
+    ///
+    /// * The watch for writers runs in the runtime of the call that was granted the node. If that runtime
+    ///   stands still, readers go on joining while a writer of another process waits. So make all calls from
+    ///   one runtime that always runs, such as that of `main`.
+    /// * The first reader queues by its own future, and the others wait for that. So poll the future of a
+    ///   read until it ends, or drop it.
+    ///
     /// # Ordering and fairness
     ///
     /// As without it, except that readers of this process join within the bounds above. Neither side starves.

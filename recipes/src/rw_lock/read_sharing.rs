@@ -1,6 +1,6 @@
 use std::sync::{Arc, Weak};
 
-use lockkeeper_core::{Deadline, Error};
+use lockkeeper_core::{Deadline, Error, HoldExt};
 use parking_lot::Mutex;
 
 use crate::owner::{HoldShare, OwnerHolds, SharedHold, Side, anonymous};
@@ -65,7 +65,7 @@ impl ReadSharing {
         let hold = if newest.0 == slot { newest.1.upgrade() } else { None };
         let Some(hold) = hold else { return Err(None) };
         match HoldShare::of(Arc::clone(&hold)) {
-            Some(share) if hold.hold().is_valid() => Ok(share),
+            Some(share) if hold.hold().is_valid() && !hold.hold().is_revoke_requested() => Ok(share),
             _ => Err(Some(hold)),
         }
     }

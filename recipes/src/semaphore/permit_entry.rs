@@ -1,11 +1,13 @@
 //! How a process takes permits for all of its waiting tasks, and notices that other contenders need some.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use lockkeeper_core::{
-    Changes, ConnectionManager, Deadline, Error, Hold, LockQueue, NodeMonitor, Read, ReadResult, count_of,
+    Changes, ConnectionManager, Deadline, Error, Hold, LockQueue, NodeMonitor, NodeName, Read, ReadResult,
+    count_of,
 };
 use tokio::sync::Notify;
 use tracing::debug;
@@ -16,6 +18,9 @@ use super::limit::PermitLimit;
 use super::own_contenders::OwnContenders;
 use crate::lock::at_head::{self, HeadLimit, NotTaken};
 use crate::sharing::{CommonWatch, EntrySlot, SharedEntry};
+
+/// While more permits are in use than there may be, no watch says when enough of them have ended.
+const EXCEEDED_PAUSE: Duration = Duration::from_secs(1);
 
 /// The entry of a process in the queue of a semaphore.
 pub(super) struct PermitEntry {
@@ -47,13 +52,9 @@ impl SharedEntry for PermitEntry {
     fn enter(&self, slot: EntrySlot) -> BoxFuture<'static, ()> {
         let (semaphore, own) = (self.semaphore.clone(), Arc::clone(&self.own));
         Box::pin(async move {
-            let taken = tokio::select! {
-                biased;
-                () = slot.needless() => return,
-                taken = take_one(&semaphore, &own) => taken,
-            };
-            match taken {
-                Ok(hold) => slot.grant(hold),
+            match take_one(&semaphore, &own, &slot).await {
+                Ok(Some(hold)) => slot.grant(hold),
+                Ok(None) => {}
                 Err(error) => slot.fail(error),
             }
         })
@@ -71,8 +72,13 @@ impl SharedEntry for PermitEntry {
     }
 }
 
-/// Waits for one permit, as a contender whose name is known.
-async fn take_one(semaphore: &Semaphore, own: &Arc<OwnContenders>) -> Result<Hold, Error> {
+/// Waits for one permit, as a contender whose name is known. `None` once no task waits any more: not before
+/// the name is known, or the node would count as that of another contender until it is deleted.
+async fn take_one(
+    semaphore: &Semaphore,
+    own: &Arc<OwnContenders>,
+    slot: &EntrySlot,
+) -> Result<Option<Hold>, Error> {
     let request = semaphore.request(1);
     loop {
         let mut entering = own.enter();
@@ -87,12 +93,19 @@ async fn take_one(semaphore: &Semaphore, own: &Arc<OwnContenders>) -> Result<Hol
         entering.entered(ticket.name());
         let head = tokio::select! {
             biased;
+            () = slot.needless() => return Ok(None),
             head = ticket.wait(Deadline::never()) => head?,
             // It would get another name.
             () = has_left.notified() => continue,
         };
-        match at_head::decide(&request, &mut Some(head), HeadLimit::wait(Deadline::never())).await {
-            Ok(hold) => return Ok(hold),
+        let mut head = Some(head);
+        let decided = tokio::select! {
+            biased;
+            () = slot.needless() => return Ok(None),
+            decided = at_head::decide(&request, &mut head, HeadLimit::wait(Deadline::never())) => decided,
+        };
+        match decided {
+            Ok(hold) => return Ok(Some(hold)),
             Err(NotTaken::Restart | NotTaken::NotNow(_)) => {}
             Err(NotTaken::Failed(error)) => return Err(error),
         }
@@ -110,8 +123,8 @@ struct PermitWatcher {
 
 impl PermitWatcher {
     async fn run(&self, patience: Duration) -> Result<(), Error> {
-        // The first contender in the way, and when it has waited for too long.
-        let mut seen: Option<(String, Deadline)> = None;
+        // The contenders in the way, and when each has waited for too long.
+        let mut seen: BTreeMap<String, Deadline> = BTreeMap::new();
         loop {
             let (results, mut changes) = self.watched.watch_reads(&self.monitor).await?;
             tokio::select! {
@@ -119,47 +132,49 @@ impl PermitWatcher {
                 () = self.own.settled() => {}
                 () = changes.any() => continue,
             }
-            let other = self.other(&results);
-            let is_looked_for = other.is_some() || results.len() > 1;
+            let others = self.others(&results);
+            seen.retain(|name, _| others.contains(name.as_str()));
+            for name in others {
+                seen.entry(name.to_owned()).or_insert_with(|| Deadline::after(patience));
+            }
+            let is_looked_for = !seen.is_empty() || results.len() > 1;
             let in_use = if is_looked_for { self.in_use().await } else { Some(0) };
-            seen = other.map(|name| match seen.take() {
-                Some((before, until)) if before == name => (before, until),
-                _ => (name, Deadline::after(patience)),
-            });
-            let has_waited = seen.as_ref().map(|(_, until)| until.has_passed());
+            let has_waited = (!seen.is_empty()).then(|| seen.values().any(|until| until.has_passed()));
             match contention(has_waited, in_use, self.limit(&results)) {
-                ContentionSeen::None => self.wait_alone(&mut changes, None).await,
+                ContentionSeen::None => self.wait_alone(&mut changes, Deadline::never()).await,
                 ContentionSeen::Transient => {
-                    let until = seen.as_ref().map(|(_, until)| *until);
+                    let until = seen.values().copied().fold(Deadline::never(), Deadline::earlier);
                     self.wait_alone(&mut changes, until).await;
                 }
                 ContentionSeen::Waits => {
                     self.watch.mark_contended();
                     Deadline::after(patience).passed().await;
+                    changes.any().await;
                 }
                 ContentionSeen::Exceeded => {
                     self.watch.mark_exceeded();
-                    Deadline::after(patience).passed().await;
+                    Deadline::after(patience.max(EXCEEDED_PAUSE)).passed().await;
                 }
             }
         }
     }
 
     /// No contender waits for what this process has, until something changes.
-    async fn wait_alone(&self, changes: &mut Changes, until: Option<Deadline>) {
+    async fn wait_alone(&self, changes: &mut Changes, until: Deadline) {
         self.watch.set_alone(true);
         tokio::select! {
             biased;
             () = changes.any() => {}
-            () = until.unwrap_or_else(Deadline::never).passed() => {}
+            () = until.passed() => {}
         }
         self.watch.set_alone(false);
     }
 
-    /// The first contender in the list that is not the entry of this process.
-    fn other(&self, results: &[ReadResult]) -> Option<String> {
-        let Some(ReadResult::Children { names, .. }) = results.first() else { return None };
-        names.iter().filter(|name| !self.own.has(name)).min().cloned()
+    /// The contenders in the list that are not the entry of this process.
+    fn others<'a>(&self, results: &'a [ReadResult]) -> BTreeSet<&'a str> {
+        let Some(ReadResult::Children { names, .. }) = results.first() else { return BTreeSet::new() };
+        let contenders = names.iter().filter(|name| NodeName::parse(name).is_some());
+        contenders.filter(|name| !self.own.has(name)).map(String::as_str).collect()
     }
 
     /// The number of permits in use. `None` if it is not known.

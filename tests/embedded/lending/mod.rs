@@ -4,4 +4,5 @@
 mod ending;
 mod fixture;
 mod idle_time;
+mod others;
 mod passing;

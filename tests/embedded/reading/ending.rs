@@ -148,3 +148,14 @@ async fn an_impossible_hand_off_policy_of_readers_is_refused() {
         assert_eq!(name, named);
     }
 }
+
+#[tokio::test]
+async fn no_reader_joins_a_node_whose_reader_knows_of_a_revoke_request() {
+    let fixture = ReadingFixture::lingering().await;
+    let first = fixture.lock.read().await.unwrap();
+    let inspection = fixture.theirs().inspect().await.unwrap();
+    Revoker::new(&fixture.server_fixture.rival).ask(inspection.contenders()).await.unwrap();
+    within("a revoke request", first.revoke_requested()).await.unwrap().unwrap();
+    let second = within("a read", fixture.lock.read()).await.unwrap().unwrap();
+    assert_ne!(first.path(), second.path(), "a reader joined a node that another client asked for");
+}
