@@ -43,7 +43,9 @@ impl ScheduleFixture {
         let there = client(&server_fixture).await;
         let is_new = |session: &i64| !before.contains(session);
         let session = server_fixture.server.sessions().into_iter().find(is_new).unwrap();
-        let offset = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        // By the server's clock: this machine's may be set meanwhile.
+        let (_, made) = server_fixture.rival.znodes().read(WRITTEN).await.unwrap().unwrap();
+        let offset = Duration::from_millis(u64::try_from(made.mtime).unwrap() - 1);
         let (here, there) = (schedule(&client(&server_fixture).await, offset), schedule(&there, offset));
         assert!(here.try_due().await.unwrap().is_none(), "a slot before the schedule began");
         Self { server_fixture, here, there, session, offset }
