@@ -17,13 +17,13 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use crate::escape::neutral;
 use crate::escape::to_text;
 
-/// The lines of the level `debug` that `-v` shows: whom a contender waits for, and the end of its wait.
+/// The lines of the level `debug` that `-v` shows: the predecessor of a contender, and the end of its wait.
 const WAITING: [&str; 2] = ["waiting in the queue", "acquired"];
 
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Messages")]
 pub(crate) struct LogOptions {
-    /// Say more: behind whom a contender waits, and what becomes of the link and the session; twice for every
+    /// Say more: the predecessor of a contender that waits, and what becomes of the link and the session; twice for every
     /// step
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,

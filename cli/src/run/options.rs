@@ -82,7 +82,7 @@ pub(crate) struct RunOptions {
     #[arg(short, long)]
     pub(super) quiet: bool,
 
-    /// What to say of this holder, for people who look: a ticket, a reason, whom to call
+    /// What to say of this holder, for people who look: a ticket, a reason, a person to call
     #[arg(long, value_name = "TEXT", value_parser = note)]
     pub(super) note: Option<String>,
 

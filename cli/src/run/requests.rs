@@ -1,5 +1,5 @@
 //! Requests to release. A request overwrites what the node says of its holder, as Curator has it. The command
-//! writes it again: its program may continue, and who looks next must know whom to call.
+//! writes it again: its program may continue, and the next engineer who looks must find its owner.
 
 use std::future::pending;
 

@@ -39,9 +39,9 @@ impl RwLock {
     ///
     /// # Conditions
     ///
-    /// * The watch for writers runs in the runtime of the call that was granted the node. If that runtime
-    ///   stands still, readers go on joining while a writer of another process waits. So make all calls from
-    ///   one runtime that always runs, such as that of `main`.
+    /// * The watch for writers runs in the runtime of the call that was granted the node. While that
+    ///   runtime does not run, readers join although a writer of another process waits. So make all calls
+    ///   from one runtime that always runs, such as that of `main`.
     /// * The first reader queues by its own future, and the others wait for that. So poll the future of a
     ///   read until it ends, or drop it.
     ///

@@ -47,8 +47,8 @@ impl Semaphore {
     /// # Conditions
     ///
     /// The tasks that queue for the process, and watch for other contenders, run in the runtime of the call
-    /// that needs them first. If that runtime stands still, other tasks wait for it, and other processes wait
-    /// for what this one keeps. So make all calls from one runtime that always runs, such as that of `main`.
+    /// that needs them first. While that runtime does not run, other tasks wait for it, and other processes
+    /// wait for what this one keeps. So make all calls from one runtime that always runs, such as that of `main`.
     ///
     /// # Ordering and fairness
     ///
