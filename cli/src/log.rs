@@ -23,8 +23,8 @@ const WAITING: [&str; 2] = ["waiting in the queue", "acquired"];
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Messages")]
 pub(crate) struct LogOptions {
-    /// Say more: the predecessor of a contender that waits, and what becomes of the link and the session; twice for every
-    /// step
+    /// Say more: the predecessor of a contender that waits, and what becomes of the link and the session;
+    /// twice for every step
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 

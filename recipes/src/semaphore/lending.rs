@@ -48,7 +48,8 @@ impl Semaphore {
     ///
     /// The tasks that queue for the process, and watch for other contenders, run in the runtime of the call
     /// that needs them first. While that runtime does not run, other tasks wait for it, and other processes
-    /// wait for what this one keeps. So make all calls from one runtime that always runs, such as that of `main`.
+    /// wait for what this one keeps. So make all calls from one runtime that always runs, such as that of
+    /// `main`.
     ///
     /// # Ordering and fairness
     ///
