@@ -1,7 +1,8 @@
 //! The proxy of one server.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpSocket};
@@ -153,7 +154,10 @@ impl Port {
     ) {
         loop {
             self.serve(&listener, &mut wanted).await;
-            drop(listener);
+            // If it goes on listening, `refuse` waits in vain, and says so.
+            if end(listener).is_err() {
+                return;
+            }
             // The accepted connections are in `links` by now, for `refuse` to cut.
             listening.send_replace(false);
             if wanted.wait_for(|wanted| *wanted).await.is_err() {
@@ -200,6 +204,32 @@ fn socket(address: SocketAddr) -> Result<TcpSocket, HarnessError> {
     bind().map_err(HarnessError::io("bind a proxy's port"))
 }
 
+/// Ends the listening itself: a process that is being started keeps a copy of the socket for a moment, and the
+/// kernel goes on taking connections until the last copy is closed.
+fn end(listener: TcpListener) -> std::io::Result<()> {
+    let socket = OwnedFd::from(listener.into_std()?);
+    std::net::TcpStream::from(socket).shutdown(Shutdown::Both)
+}
+
 fn listen(address: SocketAddr) -> Result<TcpListener, HarnessError> {
     socket(address)?.listen(1024).map_err(HarnessError::io("listen on a proxy's port"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_listener_that_has_ended_takes_no_connection_while_a_copy_of_its_socket_is_open() {
+        let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap().into_std().unwrap();
+        let (copy, address) = (listener.try_clone().unwrap(), listener.local_addr().unwrap());
+        end(TcpListener::from_std(listener).unwrap()).unwrap();
+        let refused = TcpStream::connect(address).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        drop(copy);
+    }
 }
