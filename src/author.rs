@@ -7,6 +7,7 @@ use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
 
+use crate::environment::ensure_runtime;
 use crate::error::Error;
 use crate::hold::{Hold, NodeMonitor};
 use crate::manager::{ConnectionManager, WeakConnectionManager};
@@ -93,10 +94,19 @@ pub trait ManagerExt {
     #[must_use]
     fn shared_table<T: Default + Send + Sync + 'static>(&self) -> Arc<T>;
 
-    /// Runs a task on the manager's machine. Returns `false` without a tokio runtime.
+    /// Runs a task on the runtime that the manager connected on, whatever runtime the caller runs on, so that
+    /// a task which serves all users of the manager does not stop with one of them. It is dropped if that
+    /// runtime has ended.
     ///
     /// The end of the manager does not end the task, and a handle in the task keeps the manager alive.
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool;
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
+
+    /// Fails where the caller has no tokio runtime, which the time limit of a call needs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`].
+    fn ensure_runtime(&self) -> Result<(), Error>;
 
     /// A handle that does not keep the manager alive, for a task that runs while no call waits for it.
     #[must_use]
@@ -155,8 +165,12 @@ impl ManagerExt for ConnectionManager {
         self.shared_table()
     }
 
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
-        self.spawn(task)
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn(task);
+    }
+
+    fn ensure_runtime(&self) -> Result<(), Error> {
+        ensure_runtime()
     }
 
     fn downgrade(&self) -> WeakConnectionManager {

@@ -68,9 +68,8 @@ pub enum Error {
     /// The manager was shut down.
     #[error("the connection manager is shut down; connect a new one")]
     Closed,
-    /// The runtime on which the manager, a view or a registration works in the background has ended, and the
-    /// manager was not shut down.
-    #[error("the runtime that served {path} has ended; make the manager, view or registration of it anew")]
+    /// The runtime on which the manager was connected has ended, and the manager was not shut down.
+    #[error("the runtime that served {path} has ended; connect a manager on a runtime that lasts")]
     RuntimeEnded {
         /// The path of the lock, the node, the view or the registration.
         path: WholePath,

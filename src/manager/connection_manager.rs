@@ -7,8 +7,8 @@ use super::holds::HoldRegistry;
 use super::shared::{Handle, ManagerInner};
 use super::state::{State, StateSnapshot, Transitions};
 use super::time_limits::check_operation_timeout;
-use crate::environment::Environment;
-use crate::error::{ConfigError, Error, Phase};
+use crate::environment::{Environment, ensure_runtime};
+use crate::error::{Error, Phase};
 use crate::session::{ServersReset, Session};
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
@@ -21,6 +21,9 @@ use crate::znode::whole_path::WholePath;
 /// Cheap to clone; clones share one session. Each recipe and guard has a clone. When the last clone is
 /// dropped, the session is closed in the background, and the server deletes its nodes.
 /// [`shutdown`](Self::shutdown) closes the session and waits for the server's confirmation.
+///
+/// Its clones can be used from several runtimes. What it does in the background for all of them, such as
+/// views, registrations and the queue of a shared lock, runs on the runtime on which it was connected.
 ///
 /// **Await [`shutdown`](Self::shutdown) before `main` returns or the process exits.** What happens in the
 /// background, as the delete of a dropped guard, needs the runtime on which the manager was connected. If
@@ -214,12 +217,9 @@ impl ConnectionManager {
         publisher.session().map_or(settings.session_timeout, |session| session.timeout())
     }
 
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
-        let has_runtime = tokio::runtime::Handle::try_current().is_ok();
-        if has_runtime {
-            self.environment().spawn(Box::pin(task));
-        }
-        has_runtime
+    /// Runs a task of this manager on the runtime that it connected on.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.environment().spawn(Box::pin(task));
     }
 
     /// The present session, connected or not.
@@ -259,9 +259,7 @@ impl ConnectionManager {
 
     /// The present session, as soon as one is connected.
     pub(crate) async fn session(&self, deadline: Deadline, path: &str) -> Result<Session, Error> {
-        if tokio::runtime::Handle::try_current().is_err() {
-            return Err(Error::Config(ConfigError::NoRuntime));
-        }
+        ensure_runtime()?;
         let ManagerInner { publisher, closing, .. } = &*self.0.shared;
         let now = publisher.snapshot();
         if is_usable(&now) && !closing.is_cancelled() {

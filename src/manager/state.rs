@@ -261,7 +261,7 @@ mod tests {
             lease_keep_alive: Duration::ZERO,
             lease_renewal: LeaseRenewal::default(),
             node_bytes_max: usize::MAX,
-            environment: Arc::new(ThisMachine),
+            environment: Arc::new(ThisMachine::here().unwrap()),
             purpose: SessionPurpose::Locks,
             lacks_containers: AtomicBool::new(false),
             hang_ups: Arc::default(),

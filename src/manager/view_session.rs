@@ -11,19 +11,18 @@ use super::connection_manager::ConnectionManager;
 use super::shared::{Handle, ManagerInner, Settings};
 use super::state::StatePublisher;
 use super::task;
-use crate::error::{ConfigError, Error};
+use crate::environment::ensure_runtime;
+use crate::error::Error;
 use crate::session::{PendingJobs, SessionPurpose, SessionSettings};
 
 impl ConnectionManager {
-    /// The manager of the session that all views of this manager share. The first view opens it on its
-    /// runtime, and the last one closes it.
+    /// The manager of the session that all views of this manager share. The first view opens it, and the
+    /// last one closes it.
     ///
     /// Views have a session of their own because a server keeps one kind of watch per path and session
     /// (ZOOKEEPER-4466): the watches of a lock and of a view on one directory would end each other.
     pub(crate) fn view_session(&self) -> Result<Self, Error> {
-        if tokio::runtime::Handle::try_current().is_err() {
-            return Err(Error::Config(ConfigError::NoRuntime));
-        }
+        ensure_runtime()?;
         let shared = &self.0.shared;
         if shared.closing.is_cancelled() {
             return Err(self.closed_error("/".into()));

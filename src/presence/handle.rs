@@ -8,6 +8,7 @@ use super::error::PresenceError;
 use super::state::{OnDeletion, PresenceState};
 use super::task::{Command, Task};
 use crate::config::limits;
+use crate::environment::ensure_runtime;
 use crate::error::{ConfigError, Error, Operation, Phase};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
@@ -50,6 +51,7 @@ impl Presence {
         data: impl Into<Vec<u8>>,
         policy: OnDeletion,
     ) -> Result<Self, Error> {
+        ensure_runtime()?;
         let (path, data) = (path.into_path()?, data.into());
         let full = manager.full_path(&path)?;
         if full.is_root() {
@@ -63,10 +65,8 @@ impl Presence {
         let (commands, received) = mpsc::unbounded_channel();
         let (published, state) = watch::channel(PresenceState::Missing { since: manager.now() });
         let task = Task::new(manager.clone(), full, Engine::new(policy, data.into()), received, published);
-        match manager.spawn(task.run()) {
-            true => Ok(Self { manager: manager.clone(), path, commands, state }),
-            false => Err(Error::Config(ConfigError::NoRuntime)),
-        }
+        manager.spawn(task.run());
+        Ok(Self { manager: manager.clone(), path, commands, state })
     }
 
     /// The path of the node, below the manager's chroot.

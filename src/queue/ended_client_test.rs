@@ -51,7 +51,7 @@ async fn a_hold_is_lost_and_a_session_opened_anew_when_the_clients_task_has_ende
         .session_timeout(SESSION)
         .tick_time(Duration::from_secs(1));
     let over: Arc<dyn Backend> = Arc::clone(&backend) as _;
-    let manager = builder.connect_over(over, Arc::new(ThisMachine)).await.unwrap();
+    let manager = builder.connect_over(over, Arc::new(ThisMachine::here().unwrap())).await.unwrap();
     let queue = LockQueue::new(&manager, "/lock", Label::LOCK, Rule::MUTEX).unwrap();
     let held = queue.acquire(Deadline::never()).await.unwrap();
 

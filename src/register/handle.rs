@@ -9,6 +9,7 @@ use super::decide::{Change, Current};
 use super::decision::Decision;
 use super::memory::{Memory, RegisterInner, RegisterState};
 use super::worker;
+use crate::environment::ensure_runtime;
 use crate::error::{ConfigError, Error, Operation, Phase};
 use crate::manager::ConnectionManager;
 use crate::telemetry::timers::UpdateTimer;
@@ -211,17 +212,13 @@ impl Register {
     ) -> Result<Zxid, Error> {
         let (inner, deadline) = (&self.inner, request.deadline);
         // The time limit needs a runtime, also while the task of another call runs on one.
-        if tokio::runtime::Handle::try_current().is_err() {
-            return Err(Error::Config(ConfigError::NoRuntime));
-        }
+        ensure_runtime()?;
         let (number, memory) = {
             let mut state = inner.state.lock();
             (state.queue.push(request), state.memory.take())
         };
-        if let Some(memory) = memory
-            && !worker::start(inner, memory)
-        {
-            return Err(Error::Config(ConfigError::NoRuntime));
+        if let Some(memory) = memory {
+            worker::start(inner, memory);
         }
         let answered = tokio::select! {
             biased;

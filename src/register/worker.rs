@@ -15,9 +15,9 @@ use crate::wire::WireError;
 use crate::znode::path::ZnodePath;
 use crate::znode::zxid::Zxid;
 
-/// Starts the task. `memory` is proof that none runs. Returns `false` without a tokio runtime.
-pub(super) fn start(inner: &Arc<RegisterInner>, memory: Memory) -> bool {
-    inner.manager.spawn(Worker::new(inner, memory).run())
+/// Starts the task. `memory` is proof that none runs.
+pub(super) fn start(inner: &Arc<RegisterInner>, memory: Memory) {
+    inner.manager.spawn(Worker::new(inner, memory).run());
 }
 
 /// Dropped at any point, it leaves a register that can be used again.

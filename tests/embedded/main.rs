@@ -43,6 +43,7 @@ mod presence;
 mod read_back;
 mod reading;
 mod revoker;
+mod runtimes;
 mod scenario;
 mod schedule;
 mod server_fixture;

@@ -2,9 +2,7 @@
 
 use std::time::SystemTime;
 
-use lockkeeper_core::{
-    ConfigError, ContenderInfo, Deadline, Error, FencingToken, ManagerExt, Phase, Watch, WatchSource,
-};
+use lockkeeper_core::{ContenderInfo, Deadline, Error, FencingToken, ManagerExt, Phase, Watch, WatchSource};
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -143,9 +141,10 @@ impl Election {
     /// # }
     /// ```
     pub async fn observe(&self) -> Result<Watch<Option<Leader>>, Error> {
+        self.queue.manager().ensure_runtime()?;
         let (sender, mut receiver) = watch::channel(Observed::Unknown);
         let queue = self.queue.clone();
-        let is_spawned = self.queue.manager().spawn(async move {
+        self.queue.manager().spawn(async move {
             let show = |head: Option<ContenderInfo>| {
                 let head = head.filter(|head| head.session() != 0 || warn_of(head));
                 sender.send_replace(Observed::Leader(head.as_ref().and_then(Leader::new)));
@@ -156,9 +155,6 @@ impl Election {
                 error = queue.observe_head(show) => drop(sender.send_replace(Observed::Ended(error))),
             }
         });
-        if !is_spawned {
-            return Err(Error::Config(ConfigError::NoRuntime));
-        }
         let limit = Deadline::after(self.queue.manager().operation_timeout());
         let is_known = |seen: &Observed| !matches!(seen, Observed::Unknown);
         let first = tokio::select! {

@@ -174,16 +174,17 @@ impl IdBlocks {
 
     /// Takes the next block in the background, unless that is being done.
     fn fetch(&self) -> Result<(), Error> {
+        self.inner.counter.manager().ensure_runtime()?;
         if !self.inner.blocks.lock().begin_fetch() {
             return Ok(());
         }
         let mut fetching = Fetching { inner: Arc::clone(&self.inner), added: None };
-        let is_spawned = self.inner.counter.manager().spawn(async move {
+        self.inner.counter.manager().spawn(async move {
             let size = i64::from(fetching.inner.size);
             fetching.added = Some(fetching.inner.counter.add(size).await);
             drop(fetching);
         });
-        if is_spawned { Ok(()) } else { Err(Error::Config(ConfigError::NoRuntime)) }
+        Ok(())
     }
 }
 

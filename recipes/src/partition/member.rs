@@ -91,16 +91,15 @@ impl PartitionMember {
         members: MembersView,
         items: ItemsView,
     ) -> Result<Self, Error> {
+        partition.manager().ensure_runtime()?;
         let (offering, offers) = Offers::pair();
         let (leave, leaves) = mpsc::unbounded_channel();
         let (publish, share) = watch::channel(PartitionShare::default());
         let channels = Channels { offers: offering, leaves, share: publish };
         let (id, presence) = (membership.id().to_owned(), membership.watch());
         let task = MemberTask::new(partition.clone(), membership, members, items, channels);
-        match partition.manager().spawn(task.run(presence.clone())) {
-            true => Ok(Self { partition, id, presence, offers, leave, share }),
-            false => Err(Error::Config(ConfigError::NoRuntime)),
-        }
+        partition.manager().spawn(task.run(presence.clone()));
+        Ok(Self { partition, id, presence, offers, leave, share })
     }
 
     /// The id of the member.

@@ -322,6 +322,7 @@ impl RateLimiter {
     /// Waits in the line of this process.
     async fn ask(&self, starts: u32, waits: bool, deadline: Deadline) -> Result<AdmitAnswer, Error> {
         self.check(starts)?;
+        self.manager.ensure_runtime()?;
         let line = line_of(&self.manager, &self.key);
         let data = owner::signed(&self.data).into();
         let ahead = self.key.fixed_starts().map_or(self.ahead, |limit| limit.min(self.ahead));
@@ -333,9 +334,7 @@ impl RateLimiter {
         let (entered, needs_worker) = line.enter(asked, ahead, self.manager.now(), limit);
         if needs_worker {
             let worker = LimiterWorker::new(&line, self.key.clone());
-            if !self.manager.spawn(worker.run(self.manager.downgrade())) {
-                return Err(Error::Config(ConfigError::NoRuntime));
-            }
+            self.manager.spawn(worker.run(self.manager.downgrade()));
         }
         let in_line = match entered {
             CallEntry::Ready(admitted) => {

@@ -39,11 +39,8 @@ impl RwLock {
     ///
     /// # Conditions
     ///
-    /// * The watch for writers runs in the runtime of the call that was granted the node. While that
-    ///   runtime does not run, readers join although a writer of another process waits. So make all calls
-    ///   from one runtime that always runs, such as that of `main`.
-    /// * The first reader queues by its own future, and the others wait for that. So poll the future of a
-    ///   read until it ends, or drop it.
+    /// The first reader queues by its own future, and the others wait for that. So poll the future of a read
+    /// until it ends, or drop it.
     ///
     /// # Ordering and fairness
     ///

@@ -44,13 +44,6 @@ impl Semaphore {
     ///   [transaction](crate::Hold::txn) under it was dropped or had no answer, if it is lost, and if a
     ///   shutdown of the manager has begun.
     ///
-    /// # Conditions
-    ///
-    /// The tasks that queue for the process, and watch for other contenders, run in the runtime of the call
-    /// that needs them first. While that runtime does not run, other tasks wait for it, and other processes
-    /// wait for what this one keeps. So make all calls from one runtime that always runs, such as that of
-    /// `main`.
-    ///
     /// # Ordering and fairness
     ///
     /// First in, first out among the tasks of this process that wait for one permit. Among processes, the

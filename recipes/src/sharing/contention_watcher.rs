@@ -21,7 +21,7 @@ pub(super) fn start_watcher(sharing: &Arc<NodeSharing>, slot: u64, hold: &Hold) 
     let number = sharing.begin_tenure(slot, &signals);
     let (over, is_over) = oneshot::channel();
     let watcher = ContentionWatcher { sharing: Arc::downgrade(sharing), tenure: number, signals };
-    // If it cannot run, it is dropped, and its drop reports that nothing is watched.
+    // If the runtime has ended, it is dropped, and its drop reports that nothing is watched.
     hold.manager().spawn(watcher.watch(hold.monitor(), is_over));
     NodeTenure { number, _over: over }
 }

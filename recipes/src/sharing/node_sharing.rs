@@ -300,7 +300,7 @@ impl NodeSharing {
                 SharingEffect::TryAgain { wake } => drop(wake.send(SlotWake::TryAgain)),
                 SharingEffect::EnterQueue { slot } => {
                     if let Some(entry) = &self.entry {
-                        // If it cannot run, it is dropped, and its drop fails the waiting tasks.
+                        // If the runtime has ended, it is dropped, and its drop fails the waiting tasks.
                         let reports = Arc::downgrade(self) as Weak<dyn EntryReports>;
                         let is_needless = Arc::clone(&self.is_needless);
                         let slot = EntrySlot { reports, number: slot, is_needless };

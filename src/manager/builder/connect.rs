@@ -59,8 +59,7 @@ impl ConnectionManagerBuilder {
     pub async fn connect(self) -> Result<ConnectionManager, ConnectError> {
         let servers = self.check()?;
         let backend = self.backend(&servers)?;
-        let settings = self.settings(&servers, Arc::new(ThisMachine));
-        ensure_runtime()?;
+        let settings = self.settings(&servers, Arc::new(ThisMachine::here()?));
         Self::start(settings, backend, self.connect_deadline).await
     }
 
@@ -198,14 +197,6 @@ impl ConnectionManagerBuilder {
     fn chosen_operation_timeout(&self) -> Duration {
         self.operation_timeout.unwrap_or(self.session_timeout)
     }
-}
-
-/// tokio's tasks and timers panic without a runtime. An error is better.
-fn ensure_runtime() -> Result<(), ConfigError> {
-    if tokio::runtime::Handle::try_current().is_err() {
-        return Err(ConfigError::NoRuntime);
-    }
-    std::panic::catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).map_err(|_| ConfigError::NoRuntime)
 }
 
 #[cfg(test)]

@@ -232,24 +232,6 @@ fn a_guard_that_is_dropped_outside_a_runtime_is_handed_off() {
     runtime.block_on(fixture.server_fixture.queue_length_becomes(0)).unwrap();
 }
 
-/// No task would notice contenders of other processes.
-#[test]
-fn a_node_whose_runtime_has_ended_is_not_handed_off() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let fixture = runtime.block_on(HandOffFixture::lingering());
-    let brief = tokio::runtime::Runtime::new().unwrap();
-    let held = brief.block_on(fixture.mutex.acquire()).unwrap();
-    let node = held.path().to_owned();
-    drop(brief);
-    runtime.block_on(async {
-        let waiter = Waiter::of(&fixture.mutex);
-        held.release().await.unwrap();
-        let guard = waiter.guard().await;
-        assert!(*guard.path() != node);
-        guard.release().await.unwrap();
-    });
-}
-
 #[tokio::test]
 async fn until_the_first_list_other_processes_are_assumed_to_wait() {
     let fixture = HandOffFixture::set(keep()).await;

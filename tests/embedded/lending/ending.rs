@@ -135,24 +135,6 @@ async fn a_shutdown_waits_for_the_leases_and_refuses_the_waiters() {
     fixture.server_fixture.queue_length_becomes(0).await.unwrap();
 }
 
-/// No task would notice contenders of other processes, nor enter the queue.
-#[test]
-fn a_permit_whose_runtime_has_ended_is_not_handed_off() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let fixture = runtime.block_on(LendingFixture::lingering(1));
-    let brief = tokio::runtime::Runtime::new().unwrap();
-    let held = brief.block_on(fixture.semaphore.acquire()).unwrap();
-    let node = held.path().to_owned();
-    drop(brief);
-    runtime.block_on(async {
-        let waiter = Waiter::of(&fixture.semaphore);
-        held.release().await.unwrap();
-        let lease = waiter.lease().await;
-        assert!(*lease.path() != node);
-        lease.release().await.unwrap();
-    });
-}
-
 #[tokio::test]
 async fn an_impossible_hand_off_policy_of_permits_is_refused() {
     let fixture = LendingFixture::set(1, bounds()).await;

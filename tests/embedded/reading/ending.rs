@@ -117,21 +117,6 @@ async fn an_idle_node_of_readers_ends_with_its_time_and_keeps_no_session_alive()
     within("the end of the session", ended).await.unwrap();
 }
 
-/// No task would notice writers.
-#[test]
-fn no_reader_joins_a_node_whose_runtime_has_ended() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let fixture = runtime.block_on(ReadingFixture::lingering());
-    let brief = tokio::runtime::Runtime::new().unwrap();
-    let held = brief.block_on(fixture.lock.read()).unwrap();
-    drop(brief);
-    runtime.block_on(async {
-        let other = within("a grant", fixture.lock.read()).await.unwrap().unwrap();
-        assert_ne!(other.path(), held.path());
-        drop((held, other));
-    });
-}
-
 #[tokio::test]
 async fn an_impossible_hand_off_policy_of_readers_is_refused() {
     let fixture = ReadingFixture::set(bounds()).await;

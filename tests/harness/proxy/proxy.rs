@@ -204,8 +204,8 @@ fn socket(address: SocketAddr) -> Result<TcpSocket, HarnessError> {
     bind().map_err(HarnessError::io("bind a proxy's port"))
 }
 
-/// Ends the listening itself: a process that is being started keeps a copy of the socket for a moment, and the
-/// kernel goes on taking connections until the last copy is closed.
+/// Ends the listening itself: a process that is being started keeps a copy of the socket for a moment, and
+/// the kernel goes on taking connections until the last copy is closed.
 fn end(listener: TcpListener) -> std::io::Result<()> {
     let socket = OwnedFd::from(listener.into_std()?);
     std::net::TcpStream::from(socket).shutdown(Shutdown::Both)
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_listener_that_has_ended_takes_no_connection_while_a_copy_of_its_socket_is_open() {
+    async fn an_ended_listener_takes_no_connection_while_a_copy_of_its_socket_is_open() {
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap().into_std().unwrap();
         let (copy, address) = (listener.try_clone().unwrap(), listener.local_addr().unwrap());
         end(TcpListener::from_std(listener).unwrap()).unwrap();
