@@ -52,7 +52,8 @@ async fn an_acquire_dropped_anywhere_leaves_no_node() {
             drop(after);
             ephemerals_become(&ensemble, 0).await;
             if done {
-                assert!(polls > 4, "{name}, {polls} polls: making a directory takes more awaits");
+                let has_enough = polls > 4 || adapter.waits_for_task();
+                assert!(has_enough, "{name}, {polls} polls: making a directory takes more awaits");
                 break;
             }
         }

@@ -50,6 +50,11 @@ pub trait Adapter: Debug + Send + Sync + 'static {
         2
     }
 
+    /// Whether a task of the process makes its nodes, and an acquire waits for that task alone.
+    fn waits_for_task(&self) -> bool {
+        false
+    }
+
     /// Whether a transaction creates its nodes, instead of a create of one node.
     fn creates_by_transaction(&self) -> bool {
         false

@@ -25,6 +25,6 @@ mod target;
 pub use self::adapter::{AcquireMode, Adapter, AnyAdapter, Seen, Taking};
 pub use self::additions::{Addition, AdditionEnd, judge_additions, judge_additions_to_several};
 pub use self::grant::{Claim, DueSlot, Grant, Granted, Share, Starts};
-pub use self::handoff::SharedMutexes;
+pub use self::handoff::{SharedLock, SharedLocks};
 pub use self::rings::{FAMILIES, Family, LOCKS, SOAK_LOCKS, SoakLock};
 pub use self::target::Target;

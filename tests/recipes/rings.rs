@@ -9,7 +9,7 @@ use lockkeeper::schedule::Missed;
 
 use crate::AnyAdapter;
 use crate::election::Candidate;
-use crate::handoff::Keeping;
+use crate::handoff::{Joining, Keeping, KeepingPermits};
 use crate::multi_lock::{OneByOne, OneMember, Together};
 use crate::mutex::Plain;
 use crate::rate_limiter::Admit;
@@ -27,8 +27,10 @@ macro_rules! for_each_lock {
             mutex_that_keeps_its_node: &$crate::handoff::Keeping,
             reentrant_mutex: &$crate::reentrant_mutex::Reentrant,
             reader: &$crate::rw_lock::Reading,
+            reader_that_joins: &$crate::handoff::Joining,
             writer: &$crate::rw_lock::Writing,
             semaphore: &$crate::semaphore::Permits::DRAWN,
+            semaphore_that_keeps_its_nodes: &$crate::handoff::KeepingPermits,
             semaphore_with_a_shared_limit: &$crate::semaphore::SharedPermits::DRAWN,
             mutex_in_semaphore_layout: &$crate::semaphore::InSemaphoreLayout,
             election: &$crate::election::Candidate::Latch,
@@ -78,13 +80,22 @@ pub static FAMILIES: &[Family] = &[
     Family {
         name: "rw",
         needs_sequence: true,
-        adapters: &[&Reading, &Reading, &Writing, &Writing, &Downgrading, &ReadingUnderWrite, &Upgrading],
+        adapters: &[
+            &Reading,
+            &Joining,
+            &Joining,
+            &Writing,
+            &Writing,
+            &Downgrading,
+            &ReadingUnderWrite,
+            &Upgrading,
+        ],
         permits: None,
     },
     Family {
         name: "semaphore",
         needs_sequence: false,
-        adapters: &[&Permits(Some(1)), &Permits::DRAWN],
+        adapters: &[&Permits(Some(1)), &Permits::DRAWN, &KeepingPermits, &KeepingPermits],
         permits: Some(LIMIT),
     },
     Family {
@@ -153,6 +164,9 @@ impl SoakLock {
 const MUTEX: &[AnyAdapter] = &[&Plain];
 /// Now and then without the mutex that the process shares: another contender of the same process.
 const KEEPING: &[AnyAdapter] = &[&Keeping, &Keeping, &Keeping, &Keeping, &Plain];
+const LENDING: &[AnyAdapter] =
+    &[&KeepingPermits, &KeepingPermits, &KeepingPermits, &KeepingPermits, &Permits(Some(1))];
+const JOINING: &[AnyAdapter] = &[&Joining, &Joining, &Joining, &Joining, &Reading, &Writing];
 const ELECTION: &[AnyAdapter] = &[&Candidate::Latch];
 const REENTRANT: &[AnyAdapter] = &[&Reentrant];
 const RW: &[AnyAdapter] = &[&Reading, &Reading, &Reading, &Writing, &Writing];
@@ -168,6 +182,8 @@ pub static SOAK_LOCKS: &[SoakLock] = &[
     soak_lock("reentrant", REENTRANT, 1).nests(),
     soak_lock("rw", RW, 2).nests(),
     soak_lock("semaphore", SEMAPHORE, 2).limit(LIMIT),
+    soak_lock("lending", LENDING, 3).limit(LIMIT),
+    soak_lock("joining", JOINING, 3).nests(),
     soak_lock("schedule", SCHEDULE, 1),
     soak_lock("multi-mutex", MUTEX, 0),
     soak_lock("multi-reentrant", REENTRANT, 0).nests(),

@@ -59,7 +59,7 @@ fn lock(target: &Target) -> Result<RwLock, Error> {
     })
 }
 
-async fn read(lock: &RwLock, mode: AcquireMode) -> Result<Option<ReadGuard>, Error> {
+pub(crate) async fn read(lock: &RwLock, mode: AcquireMode) -> Result<Option<ReadGuard>, Error> {
     match mode {
         AcquireMode::Wait => lock.read().await.map(Some),
         AcquireMode::WaitAtMost(limit) => lock.read_timeout(limit).await.map(Some),

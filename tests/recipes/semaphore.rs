@@ -51,14 +51,19 @@ fn permits(permits: Option<u32>, target: &mut Target) -> u32 {
 }
 
 fn take(semaphore: Result<Semaphore, Error>, permits: u32, mode: AcquireMode) -> Taking {
-    Box::pin(async move {
-        let semaphore = semaphore?;
-        granted(match mode {
-            AcquireMode::Wait => semaphore.acquire_many(permits).await.map(Some),
-            AcquireMode::WaitAtMost(limit) => semaphore.acquire_many_timeout(permits, limit).await.map(Some),
-            AcquireMode::Try => semaphore.try_acquire_many(permits).await,
-        })
-    })
+    Box::pin(async move { granted(permits_of(&semaphore?, permits, mode).await) })
+}
+
+pub(crate) async fn permits_of(
+    semaphore: &Semaphore,
+    permits: u32,
+    mode: AcquireMode,
+) -> Result<Option<Lease>, Error> {
+    match mode {
+        AcquireMode::Wait => semaphore.acquire_many(permits).await.map(Some),
+        AcquireMode::WaitAtMost(limit) => semaphore.acquire_many_timeout(permits, limit).await.map(Some),
+        AcquireMode::Try => semaphore.try_acquire_many(permits).await,
+    }
 }
 
 impl Adapter for Permits {

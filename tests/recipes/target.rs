@@ -2,7 +2,7 @@ use std::fmt::{self, Debug, Formatter};
 
 use lockkeeper::{ConnectionManager, Owner};
 
-use crate::SharedMutexes;
+use crate::SharedLocks;
 
 /// What an acquire needs: the path of the lock, the client, and what is left to chance.
 pub struct Target {
@@ -13,7 +13,7 @@ pub struct Target {
     /// The owner, for recipes that have owners. Without one, a recipe that can do without it does.
     pub owner: Option<Owner>,
     /// What the tasks of one process share.
-    pub shared: SharedMutexes,
+    pub shared: SharedLocks,
     draws: Option<Draws>,
 }
 
@@ -27,7 +27,7 @@ impl Target {
             manager: manager.clone(),
             path: path.to_owned(),
             owner: None,
-            shared: SharedMutexes::default(),
+            shared: SharedLocks::default(),
             draws: None,
         }
     }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use lockkeeper::ConnectionPool;
 use lockkeeper::config::HandOffPolicy;
-use lockkeeper::{ConnectionPool, Mutex};
-use lockkeeper_test_recipes::{AnyAdapter, FAMILIES, Family, Seen, SharedMutexes, Target};
+use lockkeeper_test_recipes::{AnyAdapter, FAMILIES, Family, Seen, SharedLock, SharedLocks, Target};
 
 use crate::rng::Rng;
 
@@ -62,9 +62,9 @@ impl Lock {
     }
 }
 
-/// The mutexes that the tasks of one process share. All of them keep their nodes, for a time that is left to
+/// The locks that the tasks of one process share. All of them keep their nodes, for a time that is left to
 /// chance.
-pub(crate) fn shared_mutexes(pool: &ConnectionPool, locks: &[Lock], rng: &mut Rng) -> SharedMutexes {
+pub(crate) fn shared_locks(pool: &ConnectionPool, locks: &[Lock], rng: &mut Rng) -> SharedLocks {
     let shared = |lock: &Lock| {
         let manager = pool.for_path(lock.path());
         let timeout = manager.session_timeout();
@@ -73,8 +73,7 @@ pub(crate) fn shared_mutexes(pool: &ConnectionPool, locks: &[Lock], rng: &mut Rn
             .max_handoffs(u32::try_from(rng.between(1, 5)).expect("a small number"))
             .max_time(time(rng.between(1, 30)))
             .idle_time(rng.pick(&[Duration::ZERO, time(1), time(10), time(30)]));
-        let mutex = Mutex::new(manager, lock.path()).expect("a path");
-        (lock.path(), mutex.with_handoff(policy).expect("a policy"))
+        (lock.path(), SharedLock::new(manager, &lock.path(), policy).expect("a path and a policy"))
     };
     locks.iter().map(shared).collect()
 }

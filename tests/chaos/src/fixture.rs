@@ -1,5 +1,7 @@
 //! Where the locks of a run are, and the work of each task.
 
+use std::time::Duration;
+
 pub(crate) use lockkeeper_test_recipes::{SOAK_LOCKS, SoakLock};
 
 /// The folder of all locks.
@@ -20,11 +22,17 @@ pub(crate) const SINGLE: &str = "/chaos/locks/single/node";
 /// The services of a discovery, and the one of which each client is an instance.
 pub(crate) const SERVICES: &str = "/chaos/locks/services";
 pub(crate) const SERVICE: &str = "web";
+/// The rate limiter of all clients: the starts in a window, and how long an admission is fresh.
+pub(crate) const LIMITER: &str = "/chaos/limiter";
+pub(crate) const STARTS: u32 = 40;
+pub(crate) const WINDOW: Duration = Duration::from_secs(1);
+pub(crate) const GRACE: Duration = Duration::from_millis(300);
 /// What every client does beside its locks.
-pub(crate) const BESIDE: [&str; 3] = [COUNTING, FOLLOWING, MEETING];
+pub(crate) const BESIDE: [&str; 4] = [COUNTING, FOLLOWING, MEETING, STARTING];
 pub(crate) const COUNTING: &str = "counter";
 pub(crate) const FOLLOWING: &str = "view";
 pub(crate) const MEETING: &str = "double barrier";
+pub(crate) const STARTING: &str = "rate limiter";
 
 /// The locks that multi-locks are made of.
 pub(crate) fn members() -> impl Iterator<Item = &'static SoakLock> {

@@ -103,7 +103,8 @@ async fn acquire_makes_its_directory(adapter: AnyAdapter) {
             drop(set);
             nothing_is_left(adapter, &server_fixture, &actor, &case).await;
             if is_end {
-                assert!(polls > 4 || !is_done, "{case}: making a directory takes more awaits");
+                let has_few = adapter.waits_for_task() || !is_done;
+                assert!(polls > 4 || has_few, "{case}: making a directory takes more awaits");
                 break;
             }
         }

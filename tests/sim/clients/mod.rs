@@ -21,7 +21,7 @@ use self::viewer::Viewer;
 use self::worker::Worker;
 use crate::environment::{Process, SimulatedHost};
 use crate::fault::Fault;
-use crate::locks::{Lock, shared_mutexes};
+use crate::locks::{Lock, shared_locks};
 use crate::oracle::{NUMBER, Oracle};
 use crate::plan::BUDGET;
 use crate::rng::Rng;
@@ -34,7 +34,7 @@ pub(crate) async fn run(world: World, oracle: Oracle, process: Arc<Process>, mut
     let plan = world.plan();
     loop {
         let pool = connect(&world, &process, &mut rng).await;
-        let shared = shared_mutexes(&pool, &plan.locks, &mut rng);
+        let shared = shared_locks(&pool, &plan.locks, &mut rng);
         let is_closing = Arc::new(AtomicBool::new(false));
         let workers: Vec<_> = (0..plan.workers)
             .map(|number| {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lockkeeper::{ConnectionPool, Error, Owner};
-use lockkeeper_test_recipes::{AcquireMode, Claim, Grant, Granted, Share, SharedMutexes, Target};
+use lockkeeper_test_recipes::{AcquireMode, Claim, Grant, Granted, Share, SharedLocks, Target};
 use tokio::time::sleep;
 
 use super::cancelled::Cancelled;
@@ -23,7 +23,7 @@ pub(super) struct Worker {
     pub(super) oracle: Oracle,
     pub(super) process: Arc<Process>,
     pub(super) pool: ConnectionPool,
-    pub(super) shared: SharedMutexes,
+    pub(super) shared: SharedLocks,
     /// Its manager is being shut down.
     pub(super) is_closing: Arc<AtomicBool>,
     pub(super) plan: Plan,

@@ -8,9 +8,9 @@ use crate::world::OUT_OF_TURN;
 /// Promise 5 for semaphores: permits are granted in the order of the queue.
 ///
 /// In Curator's layout a permit is a node in `leases`, and a contender a node in `locks`; both change in one
-/// transaction. So whenever leases appear, the head of the queue must have left it. A node whose delete its
-/// own session has sent does not count: within that session the successor is granted before the delete is
-/// applied.
+/// transaction. So whenever leases appear, the head of the queue must have left it, or it takes permits for
+/// the tasks of its process, and stays. A node whose delete its own session has sent does not count: within
+/// that session the successor is granted before the delete is applied.
 #[derive(Default)]
 pub(super) struct Queues {
     zxid: i64,
@@ -41,7 +41,12 @@ impl Queues {
             let passed = queue.iter().take_while(|(born, _)| now.1.contains_key(born));
             let is_given_up = |node: &String, owner| given_up.contains(node) && granted == Some(owner);
             let mut waiting = passed.filter(|(_, (node, owner))| !is_given_up(node, owner));
-            if is_single && granted.is_some() && waiting.next().is_some() {
+            let is_past_head = match queue.keys().any(|born| !now.1.contains_key(born)) {
+                true => waiting.next().is_some(),
+                // A contender for all tasks of its process stays, and is the head.
+                false => queue.first_key_value().is_some_and(|(_, (_, owner))| granted != Some(owner)),
+            };
+            if is_single && granted.is_some() && is_past_head {
                 wrong.push(format!("promise 5: {path} was granted past the head of its queue"));
             }
         }

@@ -7,7 +7,7 @@ use lockkeeper_test_recipes::{Claim, Share};
 pub(super) struct Tokens {
     newest: (u64, u32),
     newest_exclusive: (u64, u32),
-    permits: BTreeSet<u64>,
+    permits: BTreeSet<(u64, u32)>,
 }
 
 impl Tokens {
@@ -19,7 +19,7 @@ impl Tokens {
         let (is_right, last) = match claim.share {
             Share::Exclusive => (is_after(self.newest), self.newest),
             Share::Shared => (is_after(self.newest_exclusive), self.newest_exclusive),
-            Share::Permits { .. } => (self.permits.insert(claim.token) || is_again, token),
+            Share::Permits { .. } => (self.permits.insert(token) || is_again, token),
         };
         self.newest = self.newest.max(token);
         if claim.share == Share::Exclusive {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use lockkeeper::error::Outcome;
 use lockkeeper::view::{Difference, Snapshot};
-use lockkeeper::{Counter, DoubleBarrier, Error, TreeView};
+use lockkeeper::{Counter, DoubleBarrier, Error, RateLimiter, TreeView};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::Common;
 use crate::Failure;
 use crate::clock;
-use crate::fixture::{self, BARRIER, MEMBERS, NUMBER, REGISTERS};
+use crate::fixture::{self, BARRIER, GRACE, LIMITER, MEMBERS, NUMBER, REGISTERS, STARTING, STARTS, WINDOW};
 use crate::history::What;
 
 /// A task with a random number generator of its own.
@@ -63,6 +63,40 @@ impl Beside {
                     }
                     self.failed(attempt, &error);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts as often as the rate limiter of all clients admits, until everyone is to be quiet.
+    pub(super) async fn start(mut self) -> Result<(), Failure> {
+        let limiter = RateLimiter::new(self.common.pool.for_path(LIMITER), LIMITER, STARTS, WINDOW)?;
+        let limiter = limiter.with_grace(GRACE);
+        let ahead = limiter.clone().with_ahead(STARTS / 8);
+        while !self.common.quiet.is_cancelled() {
+            self.rest(1..30).await;
+            let attempt = self.common.journal.number();
+            let (starts, patience) = (self.rng.random_range(1..=3), self.rng.random_range(0..5_000));
+            let limiter = if self.rng.random_bool(0.5) { &ahead } else { &limiter };
+            let admit = async {
+                match starts {
+                    1 => limiter.admit_timeout(Duration::from_millis(patience)).await,
+                    more => limiter.admit_many(more).await,
+                }
+            };
+            let limit = Duration::from_millis(self.rng.random_range(1..10_000));
+            let admitted = tokio::time::timeout(limit, admit);
+            match self.common.quiet.clone().run_until_cancelled(admitted).await {
+                Some(Ok(Ok(admission))) => {
+                    // First the clock: what is fresh after that was fresh then, and so the start is then.
+                    let at = clock::now();
+                    if admission.is_fresh() {
+                        let (lock, starts) = (STARTING.to_owned(), admission.starts());
+                        self.common.journal.say_at(at, self.task, What::Started { attempt, lock, starts });
+                    }
+                }
+                Some(Ok(Err(error))) => self.failed(attempt, &error),
+                Some(Err(_)) | None => {}
             }
         }
         Ok(())

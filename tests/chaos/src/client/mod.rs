@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper::config::HandOffPolicy;
-use lockkeeper::{ConnectionManager, ConnectionPool, Mutex};
-use lockkeeper_test_recipes::SharedMutexes;
+use lockkeeper::{ConnectionManager, ConnectionPool};
+use lockkeeper_test_recipes::{SharedLock, SharedLocks};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -67,7 +67,7 @@ struct Common {
     /// The name of this process, such as `c1.0`: that of its history.
     process: String,
     pool: ConnectionPool,
-    shared: SharedMutexes,
+    shared: SharedLocks,
     journal: Journal,
     fenced: FencedClient,
     session: Duration,
@@ -93,7 +93,7 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
         .connect_deadline(Duration::from_secs(300))
         .connect_pool(options.sessions)
         .await?;
-    let shared = shared_mutexes(&pool, session, options.seed)?;
+    let shared = shared_locks(&pool, session, options.seed)?;
     let fenced = FencedClient::connect(options.fenced).await?;
     let quiet = CancellationToken::new();
     let process = options.history.file_stem().and_then(|name| name.to_str()).ok_or("no name")?.to_owned();
@@ -122,6 +122,7 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
     tasks.spawn(beside(2).meet());
     tasks.spawn(beside(3).share());
     tasks.spawn(beside(4).register());
+    tasks.spawn(beside(5).start());
     if options.cheat {
         tasks.spawn(cheat::run(Arc::clone(&common)));
     }
@@ -147,8 +148,8 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
     std::process::exit(0);
 }
 
-/// The mutexes that the tasks of one process share. Each process keeps nodes for a while of its own.
-fn shared_mutexes(pool: &ConnectionPool, session: Duration, seed: u64) -> Result<SharedMutexes, Failure> {
+/// The locks that the tasks of one process share. Each process keeps nodes for a while of its own.
+fn shared_locks(pool: &ConnectionPool, session: Duration, seed: u64) -> Result<SharedLocks, Failure> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut shared = |path: String| {
         let idle_time = if rng.random_bool(0.5) { session / 20 } else { Duration::ZERO };
@@ -156,8 +157,8 @@ fn shared_mutexes(pool: &ConnectionPool, session: Duration, seed: u64) -> Result
             .max_handoffs(rng.random_range(1..20))
             .max_time(session.mul_f64(rng.random_range(0.02..0.2)))
             .idle_time(idle_time);
-        let mutex = Mutex::new(pool.for_path(&path), path.as_str())?.with_handoff(policy)?;
-        Ok((path, mutex))
+        let shared = SharedLock::new(pool.for_path(&path), &path, policy)?;
+        Ok((path, shared))
     };
     SOAK_LOCKS.iter().map(|soak_lock| shared(fixture::path_of(soak_lock))).collect()
 }

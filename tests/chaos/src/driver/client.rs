@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
 use crate::Failure;
-use crate::fixture::{COUNTING, FOLLOWING, MEETING, item_of};
+use crate::fixture::{COUNTING, FOLLOWING, MEETING, STARTING, item_of};
 use crate::history::{Event, What};
 
 /// How to start the processes of a client.
@@ -239,6 +239,7 @@ fn beside(what: &What) -> Option<&'static str> {
         What::Added { .. } => Some(COUNTING),
         What::Synced { .. } => Some(FOLLOWING),
         What::Left { .. } => Some(MEETING),
+        What::Started { .. } => Some(STARTING),
         _ => None,
     }
 }

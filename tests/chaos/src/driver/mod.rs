@@ -127,11 +127,13 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     let incidents = nemesis.carry_out(plan, options.round).await;
     let ended = nemesis.heal().await?;
 
+    let window = u64::try_from(fixture::WINDOW.as_nanos())?;
     let mut account = Account {
         seed: options.seed,
         servers: options.servers,
         incidents,
         died: ended,
+        limiters: vec![(fixture::STARTING.to_owned(), fixture::STARTS, window)],
         ..Account::default()
     };
     let healed = clock::now();
