@@ -16,10 +16,19 @@ use thiserror::Error as ThisError;
 /// tokens, which all users of the servers set. Leave the marks of the resources as they are: a mark that is
 /// raised refuses the new tokens, and a mark that is set back admits those of a paused process.
 ///
-/// A resource stores a token as text (`Display`, `FromStr`), with the feature `serde` also in a format of
-/// serde, as one integer ([`as_u128`](Self::as_u128)), or as the numbers [`generation`](Self::generation),
-/// [`as_u64`](Self::as_u64) and [`handover`](Self::handover). It compares tokens by `<`, which compares these
-/// numbers in this order, or by the one integer; the texts are not in the order of the tokens.
+/// A resource stores a token in one of these forms, and compares it by `<`:
+///
+/// | form | is | order of the tokens |
+/// |---|---|---|
+/// | [`to_be_bytes`](Self::to_be_bytes) | 16 bytes, for a column of bytes | yes, byte by byte |
+/// | [`to_decimal`](Self::to_decimal) | 39 digits, for a column of text or `NUMERIC(39)` | yes, as text and as a number |
+/// | [`as_u128`](Self::as_u128) | one integer | yes |
+/// | [`generation`](Self::generation), [`as_u64`](Self::as_u64), [`handover`](Self::handover) | three numbers | yes, in this order |
+/// | `Display`, `FromStr`; serde with the feature `serde` | text for people and logs, and what serde writes | **no** |
+///
+/// Columns that hold the 16 bytes: `BYTEA` in PostgreSQL, `BLOB` in SQLite, `BINARY(16)` in MySQL, MariaDB and
+/// SQL Server, `RAW(16)` in Oracle. Columns that hold the digits: `NUMERIC(39)` in PostgreSQL, and
+/// `CHAR(39)` everywhere; the decimals of other databases are too short.
 ///
 /// # Examples
 ///
@@ -75,6 +84,37 @@ impl FencingToken {
         Self { generation: (token >> 96) as u32, number: (token >> 32) as u64, handover: token as u32 }
     }
 
+    /// The token as 16 bytes, big-endian, for columns of bytes. Compared byte by byte, as databases compare
+    /// them, they have the order of the tokens.
+    #[must_use]
+    pub fn to_be_bytes(self) -> [u8; 16] {
+        self.as_u128().to_be_bytes()
+    }
+
+    /// The token of [`to_be_bytes`](Self::to_be_bytes).
+    #[must_use]
+    pub const fn from_be_bytes(bytes: [u8; 16]) -> Self {
+        Self::from_u128(u128::from_be_bytes(bytes))
+    }
+
+    /// The integer of [`as_u128`](Self::as_u128) as 39 decimal digits, with leading zeros, for columns of text
+    /// and of long numbers. These texts have the order of the tokens.
+    #[must_use]
+    pub fn to_decimal(self) -> String {
+        format!("{:039}", self.as_u128())
+    }
+
+    /// Reads [`to_decimal`](Self::to_decimal), and the same integer with fewer leading zeros or none.
+    ///
+    /// # Errors
+    ///
+    /// The text has another character than a digit, has no digit or more than 39, or its number is too large.
+    pub fn from_decimal(text: &str) -> Result<Self, FencingTokenError> {
+        let is_plain = text.len() <= 39 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|_| is_plain);
+        number.map(Self::from_u128).ok_or_else(|| FencingTokenError::of(text, DECIMAL))
+    }
+
     /// The mark that fences this token off: the least token that is greater than this one, and than the
     /// tokens of all holders that its node is [handed over](Self::handover) to. A resource whose newest token
     /// is set to it refuses them all, and takes the token of the next node.
@@ -126,11 +166,21 @@ impl Display for FencingToken {
     }
 }
 
+const DISPLAYED: &str = "as it is displayed, such as 0x2a.0 or 1:0x2a.0";
+const DECIMAL: &str = "as a decimal number of at most 39 digits";
+
 /// The text is no fencing token.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
-#[error("{text:?} is no fencing token; write it as it is displayed, such as 0x2a.0 or 1:0x2a.0")]
+#[error("{text:?} is no fencing token; write it {form}")]
 pub struct FencingTokenError {
     text: String,
+    form: &'static str,
+}
+
+impl FencingTokenError {
+    fn of(text: &str, form: &'static str) -> Self {
+        Self { text: text.to_owned(), form }
+    }
 }
 
 /// Reads what `Display` writes.
@@ -148,13 +198,54 @@ impl FromStr for FencingToken {
             let number = u64::from_str_radix(number, 16).ok()?;
             Some(Self { generation: generation.parse().ok()?, number, handover: handover.parse().ok()? })
         };
-        parsed().ok_or_else(|| FencingTokenError { text: text.to_owned() })
+        parsed().ok_or_else(|| FencingTokenError::of(text, DISPLAYED))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Any token, and often its neighbour in one of the three numbers.
+    fn token() -> impl Strategy<Value = FencingToken> {
+        let edge = |last: u64| prop_oneof![0..3_u64, (last - 2)..=last, 0..=last];
+        let short = u64::from(u32::MAX);
+        let parts = (edge(short), edge(u64::MAX), edge(short));
+        parts.prop_map(|(generation, number, handover)| {
+            FencingToken::from_parts(generation as u32, number, handover as u32)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_bytes_and_the_digits_of_tokens_have_the_order_of_the_tokens(one in token(), other in token()) {
+            let order = one.cmp(&other);
+            prop_assert_eq!(one.to_be_bytes().cmp(&other.to_be_bytes()), order);
+            prop_assert_eq!(one.to_decimal().cmp(&other.to_decimal()), order);
+            prop_assert_eq!(one.as_u128().cmp(&other.as_u128()), order);
+        }
+
+        #[test]
+        fn a_token_is_read_from_its_bytes_and_from_its_digits(token in token()) {
+            prop_assert_eq!(FencingToken::from_be_bytes(token.to_be_bytes()), token);
+            prop_assert_eq!(FencingToken::from_decimal(&token.to_decimal()), Ok(token));
+            prop_assert_eq!(FencingToken::from_decimal(&token.as_u128().to_string()), Ok(token));
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_decimal_number_of_a_token_is_refused() {
+        let last = "340282366920938463463374607431768211455";
+        assert_eq!(FencingToken::from_decimal(last), Ok(FencingToken::from_u128(u128::MAX)));
+        let too_large = "340282366920938463463374607431768211456";
+        let too_long = format!("0{last}");
+        for text in ["", "+1", "-1", " 1", "1 ", "1.0", "0x2a.0", "\u{0661}", too_large, &too_long] {
+            let refused = FencingToken::from_decimal(text).unwrap_err();
+            assert!(refused.to_string().contains("decimal number"), "{refused}");
+        }
+    }
 
     #[test]
     fn a_token_is_read_from_the_text_that_it_is_displayed_as() {
