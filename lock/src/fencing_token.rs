@@ -26,8 +26,8 @@ use thiserror::Error as ThisError;
 /// | [`generation`](Self::generation), [`as_u64`](Self::as_u64), [`handover`](Self::handover) | three numbers | yes, in this order |
 /// | `Display`, `FromStr`; serde with the feature `serde` | text for people and logs, and what serde writes | **no** |
 ///
-/// Columns that hold the 16 bytes: `BYTEA` in PostgreSQL, `BLOB` in SQLite, `BINARY(16)` in MySQL, MariaDB and
-/// SQL Server, `RAW(16)` in Oracle. Columns that hold the digits: `NUMERIC(39)` in PostgreSQL, and
+/// Columns that hold the 16 bytes: `BYTEA` in PostgreSQL, `BLOB` in SQLite, `BINARY(16)` in MySQL, MariaDB
+/// and SQL Server, `RAW(16)` in Oracle. Columns that hold the digits: `NUMERIC(39)` in PostgreSQL, and
 /// `CHAR(39)` everywhere; the decimals of other databases are too short.
 ///
 /// # Examples
@@ -97,8 +97,8 @@ impl FencingToken {
         Self::from_u128(u128::from_be_bytes(bytes))
     }
 
-    /// The integer of [`as_u128`](Self::as_u128) as 39 decimal digits, with leading zeros, for columns of text
-    /// and of long numbers. These texts have the order of the tokens.
+    /// The integer of [`as_u128`](Self::as_u128) as 39 decimal digits, with leading zeros, for columns of
+    /// text and of long numbers. These texts have the order of the tokens.
     #[must_use]
     pub fn to_decimal(self) -> String {
         format!("{:039}", self.as_u128())

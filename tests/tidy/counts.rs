@@ -35,7 +35,7 @@ const LENGTHS: [(&str, &str, &str); 23] = [
 fn whatever_counts_things_of_the_domain_is_a_u32_in_public() {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut public = 0;
-    for folder in ["src", "lock/src", "recipes/src", "redis/src", "tower/src"] {
+    for folder in ["src", "lock/src", "recipes/src", "redis/src", "tower/src", "fence/src"] {
         for file in files(folder, &[".rs"]) {
             // These modules are compiled for tests only.
             if file.contains("/tests/") || file.ends_with("_test.rs") {

@@ -38,7 +38,7 @@ const ORDER: &[&str] = &[
 ];
 
 /// The sources of each crate.
-const ROOTS: &[&str] = &["src", "recipes/src", "lock/src", "redis/src", "tower/src", "cli/src"];
+const ROOTS: &[&str] = &["src", "recipes/src", "lock/src", "redis/src", "tower/src", "fence/src", "cli/src"];
 
 /// The modules of a crate, and what each imports from which.
 struct Crate {

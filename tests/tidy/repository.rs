@@ -58,7 +58,9 @@ fn one_folder_names_the_client_crate() {
 #[test]
 fn no_select_chooses_at_random() {
     // The simulation replays a seed only if every choice is the seed's.
-    for file in ["src", "recipes", "redis", "tower"].into_iter().flat_map(|folder| files(folder, &[".rs"])) {
+    for file in
+        ["src", "recipes", "redis", "tower", "fence"].into_iter().flat_map(|folder| files(folder, &[".rs"]))
+    {
         let text = read(&file);
         for branches in text.split("select! {").skip(1) {
             assert!(
@@ -96,6 +98,7 @@ fn packages_depend_one_way() {
     assert_eq!(ours("recipes/Cargo.toml"), ["lockkeeper-core", "lockkeeper-lock"]);
     assert_eq!(ours("redis/Cargo.toml"), ["lockkeeper-lock"]);
     assert_eq!(ours("tower/Cargo.toml"), ["lockkeeper"]);
+    assert_eq!(ours("fence/Cargo.toml"), ["lockkeeper-lock"], "a fence serves the locks of all engines");
     for manifest in manifests() {
         let unpublished = setting(&manifest, "publish") == "false";
         let on_unpublished = ours(&manifest).iter().any(|name| name == "lockkeeper-tests");
@@ -309,7 +312,7 @@ fn every_document_is_found_from_the_readme() {
 fn the_page_on_operations_has_every_line_of_the_log_from_info_on() {
     let page = read("docs/operations.md");
     let mut lines = 0;
-    let folders = ["src", "recipes/src", "redis/src", "tower/src"];
+    let folders = ["src", "recipes/src", "redis/src", "tower/src", "fence/src"];
     for file in folders.into_iter().flat_map(|folder| files(folder, &[".rs"])) {
         let text = read(&file);
         for level in ["info!(", "warn!(", "error!("] {

@@ -1,0 +1,13 @@
+//! The check in SQL: texts for every driver, and [`Fence`] for sqlx.
+
+#[cfg(feature = "__sql")]
+mod connection;
+#[cfg(feature = "__sql")]
+mod fence;
+mod statements;
+
+#[cfg(feature = "__sql")]
+pub use self::connection::FenceConnection;
+#[cfg(feature = "__sql")]
+pub use self::fence::Fence;
+pub use self::statements::{MYSQL, POSTGRESQL, SQLITE, Statements};
