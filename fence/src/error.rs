@@ -76,7 +76,7 @@ impl FenceError {
 }
 
 /// What every store takes as the name of a resource.
-#[cfg(any(test, feature = "__sql"))]
+#[cfg(any(test, feature = "http", feature = "__sql"))]
 pub(crate) fn checked_name(resource: &str) -> Result<(), FenceError> {
     let is_valid = (1..=255).contains(&resource.len()) && !resource.contains('\0');
     if is_valid { Ok(()) } else { Err(FenceError::InvalidResource { resource: resource.to_owned() }) }

@@ -6,9 +6,11 @@
 //! [`FencingToken`] than the one before, and the resource refuses a token that
 //! is smaller than one it has seen.
 //!
-//! * [`Fence`](sql::Fence) does so within your own transaction of [sqlx](https://docs.rs/sqlx), with the
+//! * `sql::Fence` does so within your own transaction of [sqlx](https://docs.rs/sqlx), with the
 //!   features `postgres`, `sqlite` and `mysql`.
 //! * [`sql`] has the statements for every other driver.
+//! * [`redis`] has scripts for Redis, and `http` (with the feature `http`) a header with layers for its
+//!   sender and its receiver.
 //! * [`Marks`] is the rule itself, for resources of your own.
 //!
 //! Tokens start again when the servers of the locks are restored or replaced. Then the operator raises the
@@ -48,7 +50,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod error;
+#[cfg(feature = "http")]
+pub mod http;
 mod marks;
+pub mod redis;
 pub mod sql;
 
 pub use lockkeeper_lock::FencingToken;

@@ -1,4 +1,4 @@
-//! The check in SQL: texts for every driver, and [`Fence`] for sqlx.
+//! The check in SQL: texts for every driver, and `Fence` for sqlx.
 
 #[cfg(feature = "__sql")]
 mod connection;

@@ -9,6 +9,7 @@
 
 mod bad_input;
 mod cancellation;
+mod fenced;
 mod fixture;
 mod limits;
 mod links;
