@@ -13,7 +13,9 @@ use crate::marks::Marks;
 ///
 /// 1. Make the check **the first statement** of the transaction that writes, and commit both together. A
 ///    check in a transaction of its own protects nothing that is written after it.
-/// 2. On any error, roll back. A transaction of sqlx does so when it is dropped, as by `?`.
+/// 2. On any error, roll back at once (`tx.rollback().await`). A transaction of sqlx that is only dropped, as
+///    by `?`, ends when its connection is back in its pool. Without a pool it ends with the next use of the
+///    connection. Until then the row is locked, and the next holder waits.
 /// 3. The database must be one: a row of one database says nothing of writes to another one.
 ///
 /// # Isolation
