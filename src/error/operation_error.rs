@@ -313,10 +313,15 @@ pub enum TxnError {
     #[error("nothing was written: {0}")]
     Lost(Lost),
     /// The server refused one write. Nothing was written.
-    #[error("nothing was written: write {index} of {path} was refused: {refusal}")]
+    #[error(
+        "nothing was written: write {index}, {operation} {path}, was refused: {refusal}{}",
+        missing_parent(*.operation, .path, *.refusal)
+    )]
     Refused {
         /// The index of the write, from 0.
         index: usize,
+        /// The kind of the write.
+        operation: Operation,
         /// The path of the write.
         path: WholePath,
         /// The answer of the server.
@@ -325,6 +330,19 @@ pub enum TxnError {
     /// The request failed as a whole. [`TxnError::outcome`] tells whether the transaction may be committed.
     #[error(transparent)]
     Failed(#[from] Error),
+}
+
+/// Names the parent for want of which a create was refused.
+fn missing_parent(operation: Operation, path: &WholePath, refusal: Refusal) -> String {
+    match (operation, refusal, path.as_str().rsplit_once('/')) {
+        (Operation::Create, Refusal::NoNode, Some((parent, _))) => {
+            format!(
+                "; its parent {} does not exist: create that first",
+                if parent.is_empty() { "/" } else { parent }
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 impl TxnError {

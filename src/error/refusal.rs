@@ -16,6 +16,8 @@ pub enum Operation {
     Write,
     /// List children.
     List,
+    /// Check the version of a node.
+    Check,
     /// Commit a transaction.
     Commit,
 }
@@ -34,6 +36,7 @@ impl Display for Operation {
             Self::Read => "read",
             Self::Write => "write",
             Self::List => "list",
+            Self::Check => "check",
             Self::Commit => "commit a transaction on",
         })
     }

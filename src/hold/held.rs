@@ -10,13 +10,13 @@ use tracing::{debug_span, field};
 use super::node::HeldNode;
 use super::reads::{Changes, Prefetch, ReadResult};
 use super::transaction::UnresolvedNodes;
-use crate::error::{ConfigError, Error, Lost, Operation, Refusal};
+use crate::error::{Error, Lost, Operation, Refusal};
 use crate::manager::{ConnectionManager, HoldRegistration};
 use crate::session::{Epoch, OwnedNode, Session};
 use crate::telemetry::timers::HoldTimer;
 use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
-use crate::txn::Txn;
+use crate::txn::{Txn, of_several_managers};
 use crate::wire::WireError;
 use crate::znode::fencing_token::FencingToken;
 use crate::znode::name::Kind;
@@ -188,21 +188,14 @@ impl Hold {
     /// Writes that are committed only if all nodes of this hold and the others still exist. All of them must
     /// have one manager: otherwise [`commit`](Txn::commit) fails with [`Error::Config`].
     pub fn txn_with<'a>(&'a self, others: impl IntoIterator<Item = &'a Self>) -> Txn<'a> {
-        let mut nodes: Vec<&Arc<OwnedNode>> = self.others.iter().map(HeldNode::node).collect();
+        let mut nodes: Vec<&Arc<OwnedNode>> = self.nodes().collect();
         let mut has_one_manager = true;
         for other in others {
             has_one_manager &= other.manager.is_same_as(&self.manager);
             nodes.extend(other.nodes());
         }
-        let txn = Txn::under(&self.manager, self.node(), nodes);
-        if has_one_manager {
-            return txn;
-        }
-        txn.refused(Error::Config(ConfigError::Setting {
-            name: "holds",
-            value: "of several managers".to_owned(),
-            advice: "commit one transaction for the holds of each connection manager",
-        }))
+        let txn = Txn::under(&self.manager, nodes);
+        if has_one_manager { txn } else { txn.refused(of_several_managers("holds")) }
     }
 
     /// The path of the hold's node, below the manager's chroot. The first one, if there are several.

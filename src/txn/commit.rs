@@ -5,11 +5,13 @@ use crate::telemetry::timers::TxnTimer;
 use crate::time::deadline::Deadline;
 
 impl Txn<'_> {
-    /// Commits the writes if the hold's nodes still exist. One round trip.
+    /// Commits the writes, if the nodes of all holds that they rest on still exist. One round trip. Without
+    /// writes and holds nothing is sent.
     ///
     /// # Errors
     ///
-    /// [`TxnError::Lost`] and [`TxnError::Refused`]: nothing was written. [`TxnError::Failed`] with an
+    /// [`TxnError::Lost`] and [`TxnError::Refused`], which names the write: nothing was written.
+    /// [`TxnError::Failed`] with an
     /// [unknown outcome](TxnError::outcome_unknown) when no answer came within the
     /// [operation timeout](crate::ConnectionManager::with_operation_timeout), or the connection broke before:
     /// read before you retry, or use [`once`](Self::once). [`TxnError::Failed`] with
@@ -20,7 +22,7 @@ impl Txn<'_> {
     ///
     /// Not cancel safe: the transaction of a dropped commit may be applied.
     pub async fn commit(self) -> Result<Vec<TxnResult>, TxnError> {
-        let timer = TxnTimer::begin(self.manager.environment(), self.first.path());
+        let timer = TxnTimer::begin(self.manager.environment(), self.path());
         let committed = self.send().await;
         timer.end(&committed, |_| "committed");
         committed
@@ -29,9 +31,14 @@ impl Txn<'_> {
     async fn send(self) -> Result<Vec<TxnResult>, TxnError> {
         let deadline = Deadline::after(self.manager.operation_timeout());
         let prepared = Prepared::of(self, None)?;
+        if prepared.is_empty() {
+            return Ok(Vec::new());
+        }
         prepared.settle().map_err(TxnError::Lost)?;
+        let session = prepared.session(deadline).await?;
         let in_flight = prepared.begin();
-        let committed = prepared.send(deadline).await.map_err(|refused| prepared.error_of(refused));
+        let sent = prepared.send(&session, deadline).await;
+        let committed = sent.map_err(|refused| prepared.error_of(refused));
         if committed.as_ref().map_or_else(|error| !error.outcome_unknown(), |_| true) {
             in_flight.settle();
         }

@@ -1,4 +1,4 @@
-//! Transactions that rest on a hold.
+//! Transactions, which may rest on holds.
 
 mod commit;
 mod once;
@@ -6,4 +6,5 @@ mod prepared;
 mod transaction;
 
 pub use self::once::{Once, OnceTxn};
+pub(crate) use self::transaction::of_several_managers;
 pub use self::transaction::{Txn, TxnResult};

@@ -1,7 +1,7 @@
 use super::prepared::{NotCommitted, Prepared};
 use super::transaction::{Txn, TxnResult};
 use crate::error::{Error, Operation, Phase, Refusal, TxnError};
-use crate::session::{ParentLifetime, Stop, make_directory};
+use crate::session::{ParentLifetime, Session, Stop, make_directory};
 use crate::telemetry::timers::TxnTimer;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp};
@@ -31,7 +31,7 @@ impl<'a> Txn<'a> {
     /// marker is empty, unless it gets [data](OnceTxn::with_data).
     ///
     /// So an operation whose outcome is [unknown](TxnError::outcome_unknown) can be tried again, under the
-    /// same hold or another one. `marker` names the *operation*, such as `/transfers/done/4711`: choose it
+    /// same hold, another one, or none. `marker` names the *operation*, as `/transfers/done/4711`: choose it
     /// before the first try, and take the same one for each try.
     ///
     /// The marker stays until the application deletes it. Delete it when no process can try the operation
@@ -78,14 +78,14 @@ impl<'a> OnceTxn<'a> {
     ///
     /// # Session loss
     ///
-    /// If the session ends before the answer, the outcome is unknown. The next try, under a new hold, finds
-    /// out.
+    /// If the session ends before the answer, a transaction without holds is sent again in the next session.
+    /// The outcome of one that rests on a hold is unknown. The next try, under a new hold, finds out.
     ///
     /// # Cancel safety
     ///
     /// A dropped commit may be applied. A later try with the same marker finds out.
     pub async fn commit(self) -> Result<Once, TxnError> {
-        let timer = TxnTimer::begin(self.txn.manager.environment(), self.txn.first.path());
+        let timer = TxnTimer::begin(self.txn.manager.environment(), self.txn.path());
         let committed = self.send().await;
         timer.end(&committed, |once| match once {
             Once::Committed(_) => "committed",
@@ -115,16 +115,20 @@ impl<'a> OnceTxn<'a> {
 /// decide about all of them. The marker exists: one of them was applied, or an earlier try. The marker is the
 /// first operation, so this answer comes whatever has become of the hold since. The hold's node does not
 /// exist: none was applied, and none will be, because all of them rest on that node.
+///
+/// Without a hold the request goes on in the next session: the marker decides there as well, and a request of
+/// the earlier session that is applied later finds it.
 async fn commit(prepared: &Prepared<'_>, marker: &ZnodePath, deadline: Deadline) -> Result<Once, TxnError> {
-    let session = prepared.session();
     // The error of an earlier request that may be applied.
     let (mut in_doubt, mut has_made_parent) = (None, false);
     loop {
-        let error = match prepared.send(deadline).await {
+        let opened = prepared.session(deadline).await;
+        let session = &opened.map_err(|error| in_doubt.clone().unwrap_or(error))?;
+        let error = match prepared.send(session, deadline).await {
             Ok(results) => return Ok(Once::Committed(results)),
             Err(NotCommitted::Marker(Refusal::NodeExists)) => return Ok(Once::Before),
             Err(NotCommitted::Marker(Refusal::NoNode)) => {
-                let made = make_parent(prepared, marker, deadline).await;
+                let made = make_parent(prepared, session, marker, deadline).await;
                 made.map_err(|error| in_doubt.clone().unwrap_or(error))?;
                 if deadline.has_passed() {
                     return Err(in_doubt.unwrap_or_else(|| no_time_left(marker, deadline)));
@@ -166,20 +170,25 @@ fn no_time_left(marker: &ZnodePath, deadline: Deadline) -> TxnError {
 /// committed by the requests since: the servers refused them for want of the parent.
 async fn make_parent(
     prepared: &Prepared<'_>,
+    session: &Session,
     marker: &ZnodePath,
     deadline: Deadline,
 ) -> Result<(), TxnError> {
     let Some(parent) = marker.parent() else { return Ok(()) };
     loop {
-        match make_directory(prepared.session(), &parent, ParentLifetime::ForEver, deadline).await {
+        match make_directory(session, &parent, ParentLifetime::ForEver, deadline).await {
             Ok(()) => return Ok(()),
             Err(error) => {
-                let retry =
-                    prepared.session().retry_after(&error, Operation::Create, parent.as_str(), deadline);
-                retry.await.map_err(|stop| match stop {
-                    Stop::SessionEnded(reason) => TxnError::Lost(prepared.first().loss_by(reason)),
-                    Stop::Failed(error) => TxnError::Failed(error),
-                })?;
+                let retry = session.retry_after(&error, Operation::Create, parent.as_str(), deadline);
+                match (retry.await, prepared.first()) {
+                    (Ok(()), _) => {}
+                    (Err(Stop::SessionEnded(reason)), Some(hold)) => {
+                        return Err(TxnError::Lost(hold.loss_by(reason)));
+                    }
+                    // The next session goes on.
+                    (Err(Stop::SessionEnded(_)), None) => return Ok(()),
+                    (Err(Stop::Failed(error)), _) => return Err(TxnError::Failed(error)),
+                }
             }
         }
     }

@@ -11,8 +11,9 @@ use crate::wire::{MultiError, WireError, WriteOp};
 /// The request of a transaction: first the marker, if there is one, then the checks of the hold's nodes, and
 /// then the writes. It can be sent several times.
 pub(super) struct Prepared<'a> {
-    manager: &'a ConnectionManager,
-    first: &'a Arc<OwnedNode>,
+    manager: ConnectionManager,
+    /// The path that errors about the whole request name.
+    path: String,
     holds: Vec<&'a Arc<OwnedNode>>,
     /// The number of operations before the checks: 0 or 1.
     markers: usize,
@@ -32,21 +33,28 @@ impl<'a> Prepared<'a> {
         if let Some(error) = txn.error {
             return Err(TxnError::Failed(error));
         }
-        let (manager, first) = (txn.manager, txn.first);
-        let holds: Vec<&Arc<OwnedNode>> = std::iter::once(first).chain(txn.others).collect();
+        let (path, manager, holds) = (txn.path().to_owned(), txn.manager, txn.holds);
         let markers = usize::from(marker.is_some());
         let checks = holds.iter().map(|hold| WriteOp::Check { path: hold.path().to_owned(), version: None });
         let operations: Vec<WriteOp> = marker.into_iter().chain(checks).chain(txn.writes).collect();
         limits::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
-        Ok(Self { manager, first, holds, markers, operations })
+        Ok(Self { manager, path, holds, markers, operations })
     }
 
-    pub(super) fn session(&self) -> &Session {
-        self.first.session()
+    /// The session of the holds. Without one, the present session of the manager.
+    pub(super) async fn session(&self, deadline: Deadline) -> Result<Session, TxnError> {
+        match self.first() {
+            Some(hold) => Ok(hold.session().clone()),
+            None => self.manager.session(deadline, &self.path).await.map_err(TxnError::Failed),
+        }
     }
 
-    pub(super) fn first(&self) -> &OwnedNode {
-        self.first
+    pub(super) fn first(&self) -> Option<&OwnedNode> {
+        self.holds.first().map(|hold| &***hold)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.operations.is_empty()
     }
 
     /// Settles the holds, and fails if one is lost. Nothing is sent.
@@ -60,14 +68,18 @@ impl<'a> Prepared<'a> {
     }
 
     /// Sends the request once, and waits for the answer.
-    pub(super) async fn send(&self, deadline: Deadline) -> Result<Vec<TxnResult>, NotCommitted> {
+    pub(super) async fn send(
+        &self,
+        session: &Session,
+        deadline: Deadline,
+    ) -> Result<Vec<TxnResult>, NotCommitted> {
         let before = self.markers + self.holds.len();
-        match self.session().multi(&self.operations, deadline).await {
+        match session.multi(&self.operations, deadline).await {
             Ok(results) => {
                 let results = results.into_iter().skip(before);
-                let read: Result<_, _> = results.map(|result| TxnResult::of(self.manager, result)).collect();
+                let read: Result<_, _> = results.map(|result| TxnResult::of(&self.manager, result)).collect();
                 read.map_err(|bad| {
-                    NotCommitted::failed(Error::bad_answer(Operation::Commit, self.first.path(), &bad))
+                    NotCommitted::failed(Error::bad_answer(Operation::Commit, &self.path, &bad))
                 })
             }
             Err(MultiError::Operation { index, refusal }) => Err(self.refused(index, refusal)),
@@ -86,15 +98,14 @@ impl<'a> Prepared<'a> {
                 NotCommitted::Error(TxnError::Lost(hold.loss_by(reason)))
             }
             _ => {
-                let path = self.operations.get(index).map(WriteOp::path).unwrap_or_default().into();
-                let index = index.saturating_sub(self.markers + self.holds.len());
-                NotCommitted::Error(TxnError::Refused { index, path, refusal })
+                let write = index.saturating_sub(self.markers + self.holds.len());
+                NotCommitted::Error(self.refusal_of(index, write, refusal))
             }
         }
     }
 
     fn unanswered(&self, error: &WireError, deadline: Deadline) -> Error {
-        let (operation, path) = (Operation::Commit, self.first.path());
+        let (operation, path) = (Operation::Commit, self.path.as_str());
         match error {
             WireError::SessionEnded(_) => {
                 Error::Unknown { operation, path: path.into(), cause: error.to_string() }
@@ -106,11 +117,16 @@ impl<'a> Prepared<'a> {
     pub(super) fn error_of(&self, refused: NotCommitted) -> TxnError {
         match refused {
             NotCommitted::Error(error) => error,
-            NotCommitted::Marker(refusal) => {
-                let path = self.operations.first().map(WriteOp::path).unwrap_or_default().into();
-                TxnError::Refused { index: 0, path, refusal }
-            }
+            NotCommitted::Marker(refusal) => self.refusal_of(0, 0, refusal),
         }
+    }
+
+    /// The server refused the operation at `index`, which is that write of the caller.
+    fn refusal_of(&self, index: usize, write: usize, refusal: Refusal) -> TxnError {
+        let refused = self.operations.get(index);
+        let operation = refused.map_or(Operation::Commit, WriteOp::operation);
+        let path = refused.map(WriteOp::path).unwrap_or_default().into();
+        TxnError::Refused { index: write, operation, path, refusal }
     }
 }
 
@@ -128,6 +144,15 @@ impl WriteOp {
                 path.len() + data.len() + 64
             }
             Self::Check { path, .. } | Self::Delete { path, .. } => path.len() + 64,
+        }
+    }
+
+    pub(crate) fn operation(&self) -> Operation {
+        match self {
+            Self::Check { .. } => Operation::Check,
+            Self::Create { .. } => Operation::Create,
+            Self::SetData { .. } => Operation::Write,
+            Self::Delete { .. } => Operation::Delete,
         }
     }
 

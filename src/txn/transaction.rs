@@ -1,16 +1,21 @@
 use std::sync::Arc;
 
-use crate::error::Error;
+use crate::error::{ConfigError, Error};
 use crate::manager::ConnectionManager;
 use crate::session::OwnedNode;
 use crate::wire::{CreateMode, Stat, WriteOp, WriteResult};
 use crate::znode::path::{IntoPath, PathError, ZnodePath};
 use crate::znode::version::Version;
 
-/// Writes under a hold. The server applies all of them or none, and none once the hold's node does not exist.
+/// Writes that the server applies together: all of them or none.
 ///
-/// The check of the hold is part of the same transaction on the server, so it needs no clock and no timeout:
-/// a holder that was paused for an hour commits nothing. This also holds when lock nodes are deleted by hand.
+/// One that a hold begins ([`Hold::txn`](crate::Hold::txn)) is not applied once the hold's node does not
+/// exist. The check of the hold is part of the same transaction on the server, so it needs no clock and no
+/// timeout: a holder that was paused for an hour commits nothing. This also holds when lock nodes are deleted
+/// by hand. One that a manager begins ([`ConnectionManager::txn`]) rests on no hold; [`and`](Self::and) puts
+/// its writes under one.
+///
+/// Ephemeral nodes belong to the session that commits the transaction, and are deleted with it.
 ///
 /// # Examples
 ///
@@ -36,11 +41,9 @@ use crate::znode::version::Version;
 #[derive(Debug)]
 #[must_use = "nothing is written before commit()"]
 pub struct Txn<'a> {
-    pub(super) manager: &'a ConnectionManager,
-    /// The first node of the hold that begins the transaction. It determines the session.
-    pub(super) first: &'a Arc<OwnedNode>,
-    /// The further nodes that must exist.
-    pub(super) others: Vec<&'a Arc<OwnedNode>>,
+    pub(super) manager: ConnectionManager,
+    /// The nodes that must exist. The first one determines the session; without one, any session will do.
+    pub(super) holds: Vec<&'a Arc<OwnedNode>>,
     pub(super) writes: Vec<WriteOp>,
     /// Why the transaction cannot be committed.
     pub(super) error: Option<Error>,
@@ -64,12 +67,8 @@ pub enum TxnResult {
 }
 
 impl<'a> Txn<'a> {
-    pub(crate) fn under(
-        manager: &'a ConnectionManager,
-        first: &'a Arc<OwnedNode>,
-        others: Vec<&'a Arc<OwnedNode>>,
-    ) -> Self {
-        Self { manager, first, others, writes: Vec::new(), error: None }
+    pub(crate) fn under(manager: &ConnectionManager, holds: Vec<&'a Arc<OwnedNode>>) -> Self {
+        Self { manager: manager.clone(), holds, writes: Vec::new(), error: None }
     }
 
     /// Makes [`commit`](Self::commit) fail with this error.
@@ -109,6 +108,41 @@ impl<'a> Txn<'a> {
         self.add(path, |path| WriteOp::Delete { path, version: version.into().on_wire() })
     }
 
+    /// Adds the writes of another transaction behind these, and the holds that it rests on: all of it is
+    /// committed, or nothing. Both must be of one manager: otherwise [`commit`](Self::commit) fails with
+    /// [`Error::Config`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # use lockkeeper_core::{ConnectionManager, Deadline, Label, LockQueue, Rule};
+    /// # let manager = ConnectionManager::connect(&server.connect_string()).await?;
+    /// # let queue = LockQueue::new(&manager, "/locks/7", Label::LOCK, Rule::MUTEX)?;
+    /// # let held = queue.acquire(Deadline::never()).await?;
+    /// let writes = manager.txn().create("/a", "1").create("/b", "2");
+    /// held.txn().and(writes).commit().await?; // only while the lock is held
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn and(mut self, other: Self) -> Self {
+        if !self.manager.is_same_as(&other.manager) {
+            return self.refused(of_several_managers("transactions"));
+        }
+        self.holds.extend(other.holds);
+        self.writes.extend(other.writes);
+        self.error = self.error.or(other.error);
+        self
+    }
+
+    /// The path that errors about the whole transaction name.
+    pub(super) fn path(&self) -> &str {
+        let hold = self.holds.first().map(|hold| hold.path());
+        hold.or_else(|| self.writes.first().map(WriteOp::path)).unwrap_or("/")
+    }
+
     fn add(mut self, path: impl IntoPath, write: impl FnOnce(String) -> WriteOp) -> Self {
         let on_server = path.into_path().and_then(|path| self.manager.full_path(&path));
         match on_server {
@@ -117,6 +151,47 @@ impl<'a> Txn<'a> {
         }
         self
     }
+}
+
+impl ConnectionManager {
+    /// Writes of several nodes that the server applies together: all of them or none. They rest on no hold;
+    /// for writes that must not happen without a lock use [`Hold::txn`](crate::Hold::txn).
+    ///
+    /// Without an answer the outcome of a [`commit`](Txn::commit) is
+    /// [unknown](crate::TxnError::outcome_unknown). With a marker ([`Txn::once`]) the transaction is
+    /// committed once, however often it is tried, also in a later session.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # let manager = lockkeeper_core::ConnectionManager::connect(&server.connect_string()).await?;
+    /// use lockkeeper_core::{Once, Refusal, TxnError};
+    ///
+    /// let order = || manager.txn().create("/order-7", "2 seats").create("/order-7/paid", "no");
+    /// assert!(matches!(order().once("/orders/7").commit().await?, Once::Committed(_)));
+    /// assert_eq!(order().once("/orders/7").commit().await?, Once::Before);
+    ///
+    /// let refused = manager.txn().delete("/order-7/paid", 0).set("/order-7", "3 seats", 12).commit().await;
+    /// let Err(TxnError::Refused { index, refusal, .. }) = refused else { panic!("{refused:?}") };
+    /// assert_eq!((index, refusal), (1, Refusal::BadVersion)); // and nothing was deleted
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn txn(&self) -> Txn<'static> {
+        Txn::under(self, Vec::new())
+    }
+}
+
+/// A request goes to the servers of one manager.
+pub(crate) fn of_several_managers(name: &'static str) -> Error {
+    Error::Config(ConfigError::Setting {
+        name,
+        value: "of several managers".to_owned(),
+        advice: "commit one transaction for each connection manager",
+    })
 }
 
 impl TxnResult {

@@ -48,6 +48,7 @@ mod scenario;
 mod schedule;
 mod server_fixture;
 mod shared_starts;
+mod stored;
 mod strike;
 mod unowned;
 mod view;

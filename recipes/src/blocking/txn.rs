@@ -47,6 +47,12 @@ impl<'a> Txn<'a> {
         Self { inner: self.inner.delete(path, version), ..self }
     }
 
+    /// Adds the writes of another transaction, such as `manager.as_async().txn()`: see
+    /// [`Txn::and`](crate::Txn::and).
+    pub fn and(self, other: lockkeeper_core::Txn<'a>) -> Self {
+        Self { inner: self.inner.and(other), ..self }
+    }
+
     /// Makes the transaction one that is committed at most once: see [`Txn::once`](crate::Txn::once).
     pub fn once(self, marker: impl IntoPath) -> OnceTxn<'a> {
         OnceTxn { inner: self.inner.once(marker), thread: self.thread }
