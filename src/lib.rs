@@ -84,10 +84,10 @@ pub use self::view::{
     ViewError, ViewNode, ViewPoint, ViewScope, ViewState,
 };
 pub use self::watch::{Closed, Watch, WatchSource};
-pub use self::wire::{CreateMode, Stat};
+pub use self::wire::{CreateMode, CreateOptions, Stat};
 pub use self::znode::name::{Kind, LABEL_BYTES_MAX, Label, LabelError, NodeName};
 pub use self::znode::path::{IntoPath, PATH_BYTES_MAX, PathError, ZnodePath};
 pub use self::znode::version::Version;
 pub use self::znode::whole_path::WholePath;
 pub use self::znode::zxid::Zxid;
-pub use self::znodes::Znodes;
+pub use self::znodes::{CreatedNode, DeletedNodes, Znodes};

@@ -18,6 +18,12 @@ impl Permissions {
     /// All of them.
     pub const ALL: Self = Self(31);
 
+    /// Whether all of `other` are among these.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
     /// These and `other`.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
@@ -25,7 +31,8 @@ impl Permissions {
     }
 }
 
-/// The access list of every node that the manager creates: contenders and their parents.
+/// An access list: that of every node that the manager creates, contenders and their parents, or that of one
+/// node ([`Znodes::acl`](crate::Znodes::acl)).
 ///
 /// Default: open to everyone, as in Curator. If another identity must not be able to break a lock, the list
 /// has to be closed.
@@ -52,6 +59,11 @@ impl Acl {
     #[must_use]
     pub fn new(permissions: Permissions, scheme: &str, id: &str) -> Self {
         Self { entries: vec![(permissions, scheme.to_owned(), id.to_owned())] }
+    }
+
+    /// The entries: the permissions, the scheme and the id of each.
+    pub fn entries(&self) -> impl Iterator<Item = (Permissions, &str, &str)> {
+        self.entries.iter().map(|(permissions, scheme, id)| (*permissions, scheme.as_str(), id.as_str()))
     }
 
     /// A further entry.

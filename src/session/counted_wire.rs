@@ -6,10 +6,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::node_bytes::NodeBytes;
+use crate::config::acl::Acl;
 use crate::error::{LossReason, Outcome, Refusal};
 use crate::wire::{
-    ChangedPaths, CreateMode, Created, Data, Link, MultiError, Reply, Stat, Watch, WatchDepth, Wire,
-    WireError, WriteOp, WriteResult,
+    ChangedPaths, CreateMode, CreateOptions, Created, Data, Link, MultiError, Reply, Stat, Watch, WatchDepth,
+    Wire, WireError, WriteOp, WriteResult,
 };
 
 /// The wire of a session. Every create and delete of the session is a request of this type, so no part of the
@@ -54,14 +55,14 @@ fn deleted(operation: &WriteOp) -> Option<&str> {
 const NO_ROOM: WireError = WireError::Refused(Refusal::SessionFull);
 
 impl Wire for CountedWire {
-    fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {
-        let Some(is_sequential) = ephemeral(mode) else {
-            return self.wire.create(path, data, mode);
+    fn create(&self, path: &str, data: &[u8], options: &CreateOptions) -> Reply<Created> {
+        let Some(is_sequential) = ephemeral(options.mode) else {
+            return self.wire.create(path, data, options);
         };
         let Some(charges) = self.nodes.charge([(path, is_sequential)], []) else {
             return Box::pin(std::future::ready(Err(NO_ROOM)));
         };
-        let reply = self.wire.create(path, data, mode);
+        let reply = self.wire.create(path, data, options);
         Box::pin(async move {
             let result = reply.await;
             for charge in charges {
@@ -173,6 +174,14 @@ impl Wire for CountedWire {
 
     fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat> {
         self.wire.set_data(path, data, version)
+    }
+
+    fn acl(&self, path: &str) -> Reply<(Acl, i32)> {
+        self.wire.acl(path)
+    }
+
+    fn set_acl(&self, path: &str, acl: &Acl, version: Option<i32>) -> Reply<i32> {
+        self.wire.set_acl(path, acl, version)
     }
 
     fn children(&self, path: &str) -> Reply<Vec<String>> {

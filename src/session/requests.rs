@@ -11,7 +11,8 @@ use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::time::fractions;
 use crate::wire::{
-    CreateMode, Created, Data, MultiError, Reply, Stat, WatchDepth, Wire, WireError, WriteOp, WriteResult,
+    CreateMode, CreateOptions, Created, Data, MultiError, Reply, Stat, WatchDepth, Wire, WireError, WriteOp,
+    WriteResult,
 };
 use crate::znode::zxid::Zxid;
 
@@ -109,15 +110,20 @@ impl Session {
 
     /// Creates a node, and checks that this session owns it.
     pub(crate) fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {
+        self.create_with(path, data, &mode.into())
+    }
+
+    /// As [`create`](Self::create), with these options.
+    pub(crate) fn create_with(&self, path: &str, data: &[u8], options: &CreateOptions) -> Reply<Created> {
         let wire = match self.wire() {
             Ok(wire) => wire,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
         let (connection, sent) = (wire.connection_id(), self.now());
         let before = self.settings().zxids.before_write();
-        let reply = wire.create(path, data, mode);
+        let reply = wire.create(path, data, options);
         let session = self.clone();
-        let is_ephemeral = matches!(mode, CreateMode::Ephemeral | CreateMode::EphemeralSequential);
+        let is_ephemeral = matches!(options.mode, CreateMode::Ephemeral | CreateMode::EphemeralSequential);
         Box::pin(async move {
             let created = reply.await?;
             session.confirmed(connection, sent);

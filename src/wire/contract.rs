@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use super::create_options::CreateOptions;
 use super::error::{MultiError, WireError};
 use super::link::Link;
 use super::stat::Stat;
 use super::watch::{ChangedPaths, Watch, WatchDepth};
-use super::write::{CreateMode, Created, WriteOp, WriteResult};
+use super::write::{Created, WriteOp, WriteResult};
+use crate::config::acl::Acl;
 use crate::error::{LossReason, Refusal};
 
 /// A reply that is in flight.
@@ -59,7 +61,7 @@ pub trait Wire: Debug + Send + Sync + 'static {
     fn ended(&self) -> BoxFuture<'static, LossReason>;
 
     /// Creates a node.
-    fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created>;
+    fn create(&self, path: &str, data: &[u8], options: &CreateOptions) -> Reply<Created>;
     /// Deletes a node, if it has this version.
     fn delete(&self, path: &str, version: Option<i32>) -> Reply<()>;
     /// A node's stat, if the node exists.
@@ -70,6 +72,10 @@ pub trait Wire: Debug + Send + Sync + 'static {
     fn watch_data(&self, path: &str) -> Reply<(Vec<u8>, Stat, Watch)>;
     /// Writes a node's data, if it has this version.
     fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat>;
+    /// A node's access list, and the version of the list.
+    fn acl(&self, path: &str) -> Reply<(Acl, i32)>;
+    /// Sets a node's access list, if the list has this version. Returns its new version.
+    fn set_acl(&self, path: &str, acl: &Acl, version: Option<i32>) -> Reply<i32>;
     /// The names of a node's children.
     fn children(&self, path: &str) -> Reply<Vec<String>>;
     /// The names of a node's children, and its stat.

@@ -6,6 +6,7 @@
 #![cfg_attr(not(feature = "__simulation"), allow(unreachable_pub, reason = "reachable for the simulation"))]
 
 mod contract;
+mod create_options;
 mod error;
 mod in_flight;
 mod link;
@@ -17,6 +18,7 @@ mod zookeeper;
 
 pub(crate) use self::contract::ServerFault;
 pub use self::contract::{Backend, Data, Reply, Wire};
+pub use self::create_options::CreateOptions;
 pub(crate) use self::error::existing;
 pub use self::error::{MultiError, WireError};
 pub use self::link::Link;

@@ -7,7 +7,7 @@ use lockkeeper_core::simulation::{
     Backend, ChangedPaths, Created, Data, Link, MultiError, Reply, Watch, WatchDepth, WatchEvent, Wire,
     WireError, WriteOp, WriteResult,
 };
-use lockkeeper_core::{CreateMode, LossReason, Refusal, Stat, Zxid};
+use lockkeeper_core::{CreateMode, CreateOptions, LossReason, Refusal, Stat, Zxid};
 use lockkeeper_testserver::protocol::{
     Create, CreateOp, ErrorCode, ReadOp, ReadResult, Reply as ServerReply, Request, WriteOp as ServerOp,
     WriteResult as ServerResult,
@@ -157,8 +157,8 @@ impl Wire for SimulatedWire {
         })
     }
 
-    fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {
-        self.send(Request::Write(create(path, data, mode)), |answer| {
+    fn create(&self, path: &str, data: &[u8], options: &CreateOptions) -> Reply<Created> {
+        self.send(Request::Write(create(path, data, options.mode())), |answer| {
             match answer.result.map_err(refused)? {
                 ServerReply::PathStat(path, stat) => Ok(Created { path, stat: Some(our_stat(&stat)) }),
                 other => panic!("{other:?}"),
@@ -198,6 +198,14 @@ impl Wire for SimulatedWire {
             ServerReply::Stat(stat) => Ok(our_stat(&stat)),
             other => panic!("{other:?}"),
         })
+    }
+
+    fn acl(&self, _: &str) -> Reply<(lockkeeper_core::Acl, i32)> {
+        Box::pin(std::future::ready(Err(WireError::Refused(Refusal::Unimplemented))))
+    }
+
+    fn set_acl(&self, _: &str, _: &lockkeeper_core::Acl, _: Option<i32>) -> Reply<i32> {
+        Box::pin(std::future::ready(Err(WireError::Refused(Refusal::Unimplemented))))
     }
 
     fn children(&self, path: &str) -> Reply<Vec<String>> {

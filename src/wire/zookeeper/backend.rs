@@ -42,11 +42,7 @@ impl ZooKeeper {
         });
         let connector = with_tls(connector, servers, tls)?;
         let connector = with_sasl(connector, sasl)?;
-        let acl = acl
-            .entries
-            .iter()
-            .map(|(permissions, scheme, id)| convert::client_acl(*permissions, scheme, id))
-            .collect();
+        let acl = convert::client_acls(acl);
         Ok(Self {
             connector,
             servers: endpoint_list(servers.endpoints()),

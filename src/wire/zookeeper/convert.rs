@@ -1,11 +1,12 @@
 //! Conversions between the types of the client crate and ours.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt, stream};
 use zookeeper_client as client;
 
-use crate::config::acl::Permissions;
+use crate::config::acl::{Acl, Permissions};
 use crate::error::{LossReason, Refusal};
 use crate::wire::{
     ChangedPaths, CreateMode, Created, Link, MultiError, Stat, Watch, WatchEvent, WireError, WriteOp,
@@ -23,15 +24,30 @@ pub(super) fn client_mode(mode: CreateMode) -> client::CreateMode {
     }
 }
 
-pub(super) fn client_acl(permissions: Permissions, scheme: &str, id: &str) -> client::Acl {
-    let all = [
-        (Permissions::READ, client::Permission::READ),
-        (Permissions::WRITE, client::Permission::WRITE),
-        (Permissions::CREATE, client::Permission::CREATE),
-        (Permissions::DELETE, client::Permission::DELETE),
-        (Permissions::ADMIN, client::Permission::ADMIN),
-    ];
-    let permission = all
+const PERMISSIONS: [(Permissions, client::Permission); 5] = [
+    (Permissions::READ, client::Permission::READ),
+    (Permissions::WRITE, client::Permission::WRITE),
+    (Permissions::CREATE, client::Permission::CREATE),
+    (Permissions::DELETE, client::Permission::DELETE),
+    (Permissions::ADMIN, client::Permission::ADMIN),
+];
+
+/// The entries of an access list.
+pub(super) fn client_acls(acl: &Acl) -> Arc<[client::Acl]> {
+    acl.entries.iter().map(|(permissions, scheme, id)| client_acl(*permissions, scheme, id)).collect()
+}
+
+pub(super) fn our_acl(entries: &[client::Acl]) -> Acl {
+    let entry = |entry: &client::Acl| {
+        let granted = PERMISSIONS.into_iter().filter(|(_, theirs)| entry.permission().has(*theirs));
+        let permissions = granted.fold(Permissions(0), |sum, (ours, _)| sum.and(ours));
+        (permissions, entry.scheme().to_owned(), entry.id().to_owned())
+    };
+    Acl { entries: entries.iter().map(entry).collect() }
+}
+
+fn client_acl(permissions: Permissions, scheme: &str, id: &str) -> client::Acl {
+    let permission = PERMISSIONS
         .into_iter()
         .filter(|(ours, _)| permissions.0 & ours.0 != 0)
         .fold(client::Permission::NONE, |sum, (_, theirs)| sum | theirs);

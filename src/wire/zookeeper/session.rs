@@ -9,15 +9,17 @@ use futures::future::BoxFuture;
 use zookeeper_client as client;
 
 use super::convert::{
-    changed_paths, client_mode, link, multi_error, our_stat, our_watch, wire_error, write_results,
+    changed_paths, client_acls, client_mode, link, multi_error, our_acl, our_stat, our_watch, wire_error,
+    write_results,
 };
 use super::link_watch::LinkWatch;
+use crate::config::acl::Acl;
 use crate::config::connect_string::Endpoint;
 use crate::error::{LossReason, Refusal};
 use crate::wire::in_flight::{RepliesInFlight, send_now};
 use crate::wire::{
-    ChangedPaths, CreateMode, Created, Data, Link, MultiError, Reply, Stat, Watch, WatchDepth, Wire,
-    WireError, WriteOp, WriteResult, nodelay,
+    ChangedPaths, CreateMode, CreateOptions, Created, Data, Link, MultiError, Reply, Stat, Watch, WatchDepth,
+    Wire, WireError, WriteOp, WriteResult, nodelay,
 };
 
 /// One session of the client crate.
@@ -108,13 +110,18 @@ impl Wire for ZooKeeperSession {
         })
     }
 
-    fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Reply<Created> {
+    fn create(&self, path: &str, data: &[u8], options: &CreateOptions) -> Reply<Created> {
         let (path, data) = (path.to_owned(), data.to_owned());
-        let acl = Arc::clone(&self.acl);
+        let (mode, time_to_live) = (options.mode, options.time_to_live);
+        let acl = options.acl.as_ref().map_or_else(|| Arc::clone(&self.acl), client_acls);
         self.send(move |client| async move {
             let created = {
                 // The request has been sent, so the list is no longer needed.
                 let options = client_mode(mode).with_acls(client::Acls::new(&acl));
+                let options = match time_to_live {
+                    Some(time) => options.with_ttl(time),
+                    None => options,
+                };
                 client.create(&path, &data, &options)
             };
             let (stat, sequence) = created.await?;
@@ -156,6 +163,22 @@ impl Wire for ZooKeeperSession {
     fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat> {
         let reply = self.client.set_data(path, data, version);
         send_now(reply.map(|reply| reply.map(|stat| our_stat(&stat)).map_err(wire_error)))
+    }
+
+    fn acl(&self, path: &str) -> Reply<(Acl, i32)> {
+        let path = path.to_owned();
+        self.send(move |client| async move {
+            let (acl, stat) = client.get_acl(&path).await?;
+            Ok((our_acl(&acl), stat.aversion))
+        })
+    }
+
+    fn set_acl(&self, path: &str, acl: &Acl, version: Option<i32>) -> Reply<i32> {
+        let (path, acl) = (path.to_owned(), client_acls(acl));
+        self.send(move |client| async move {
+            let set = client.set_acl(&path, &acl, version).await?;
+            Ok(set.aversion)
+        })
     }
 
     fn children(&self, path: &str) -> Reply<Vec<String>> {

@@ -1,6 +1,7 @@
-//! Stored values: plain transactions, under the faults of the embedded server.
+//! Stored values: plain transactions and single nodes, under the faults of the embedded server.
 
 mod txn;
+mod znodes;
 
 use lockkeeper::ConnectionManager;
 use lockkeeper_testserver::machine::Machine;

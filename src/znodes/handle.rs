@@ -2,15 +2,13 @@ use std::time::Duration;
 
 use tracing::{Instrument, debug_span, field};
 
-use crate::config::limits;
 use crate::error::{Error, Operation, Phase, Refusal};
 use crate::manager::ConnectionManager;
-use crate::session::{Observation, ParentLifetime, Session, Stop, make_directory};
+use crate::session::{Observation, Session, Stop};
 use crate::telemetry::timers::WaitTimer;
 use crate::time::deadline::Deadline;
-use crate::wire::{CreateMode, Reply, Stat, WireError, existing};
-use crate::znode::path::{IntoPath, PathError, ZnodePath};
-use crate::znode::version::Version;
+use crate::wire::{Reply, Stat, WireError, existing};
+use crate::znode::path::{IntoPath, ZnodePath};
 
 /// Reads and writes of other nodes than locks: the state that an application keeps in ZooKeeper.
 ///
@@ -20,11 +18,16 @@ use crate::znode::version::Version;
 /// Writes that must not happen without the lock belong into [`Hold::txn`](crate::Hold::txn).
 ///
 /// Each call waits for a connection and for its answers, in all no longer than the manager's operation
-/// timeout. [`wait_for`](Self::wait_for) and [`deleted`](Self::deleted) wait without a limit of time, and
-/// their twins with a timeout no longer than that.
+/// timeout; [`delete_all`](Self::delete_all) for each of its requests. [`wait_for`](Self::wait_for) and
+/// [`deleted`](Self::deleted) wait without a limit of time, and their twins with a timeout no longer than
+/// that.
+///
+/// A write without an answer ends with [`Error::Unknown`], unless the method says that it finds out. A write
+/// that has to be applied once gets a [marker](crate::Txn::once), or belongs into a
+/// [`Register`](crate::Register).
 #[derive(Clone, Debug)]
 pub struct Znodes {
-    manager: ConnectionManager,
+    pub(super) manager: ConnectionManager,
     metric_name: Option<&'static str>,
 }
 
@@ -132,103 +135,6 @@ impl Znodes {
         self.until(full, deadline, "waiting for the node", look).await
     }
 
-    /// The names of a node's children, in no order; `None` if the node does not exist.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
-    pub async fn children(&self, path: impl IntoPath) -> Result<Option<Vec<String>>, Error> {
-        let (session, full, deadline) = self.begin(path).await?;
-        let failed = |error: WireError| Error::of_wire(Operation::List, full.as_str(), &error, deadline);
-        let list = || session.read(|wire| wire.children(full.as_str()));
-        existing(read_in_sync(&session, list, deadline).await).map_err(failed)
-    }
-
-    /// Creates a node, and persistent nodes for missing parents. Returns its path, with the sequence number
-    /// if the node has one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`] with [`Refusal::NodeExists`] if the node exists; otherwise as [`read`](Self::read).
-    /// After [`Error::Unknown`] the node may exist.
-    pub async fn create(
-        &self,
-        path: impl IntoPath,
-        data: impl Into<Vec<u8>>,
-        mode: CreateMode,
-    ) -> Result<ZnodePath, Error> {
-        let data = data.into();
-        limits::check(data.len()).map_err(Error::Config)?;
-        let (session, full, deadline) = self.begin(path).await?;
-        let failed = |error: WireError| Error::of_wire(Operation::Create, full.as_str(), &error, deadline);
-        let mut reply = session.create(full.as_str(), &data, mode);
-        match session.await_reply(&mut reply, deadline).await {
-            Ok(created) => return self.created(&created.path),
-            Err(WireError::Refused(Refusal::NoNode)) => {}
-            Err(error) => return Err(failed(error)),
-        }
-        if let Some(parent) = full.parent() {
-            make_directory(&session, &parent, ParentLifetime::ForEver, deadline).await.map_err(failed)?;
-        }
-        let mut reply = session.create(full.as_str(), &data, mode);
-        let created = session.await_reply(&mut reply, deadline).await.map_err(failed)?;
-        self.created(&created.path)
-    }
-
-    /// The path that a server answers, below the chroot.
-    fn created(&self, path: &str) -> Result<ZnodePath, Error> {
-        let below = self.manager.below_chroot(path).parse();
-        below.map_err(|bad: PathError| Error::bad_answer(Operation::Create, path, &bad))
-    }
-
-    /// Writes a node's data if it has this version. Returns the new stat.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`] with [`Refusal::BadVersion`] or [`Refusal::NoNode`]; otherwise as
-    /// [`read`](Self::read). After [`Error::Unknown`] the data may be written.
-    pub async fn write(
-        &self,
-        path: impl IntoPath,
-        data: impl Into<Vec<u8>>,
-        version: impl Into<Version>,
-    ) -> Result<Stat, Error> {
-        let data = data.into();
-        limits::check(data.len()).map_err(Error::Config)?;
-        let (session, full, deadline) = self.begin(path).await?;
-        let version = version.into().on_wire();
-        let mut reply = session.set_data(full.as_str(), &data, version);
-        let answer = session.await_reply(&mut reply, deadline).await;
-        answer.map_err(|error| Error::of_wire(Operation::Write, full.as_str(), &error, deadline))
-    }
-
-    /// Deletes a node. Returns `false` if it did not exist.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`] with [`Refusal::NotEmpty`]; otherwise as [`read`](Self::read). After
-    /// [`Error::Unknown`] the node may be deleted.
-    pub async fn delete(&self, path: impl IntoPath) -> Result<bool, Error> {
-        self.delete_at(path, Version::Any).await
-    }
-
-    /// Deletes a node, if it has this version. Returns `false` if it did not exist.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`] with [`Refusal::BadVersion`] if it has another version. Otherwise as
-    /// [`delete`](Self::delete).
-    pub async fn delete_at(&self, path: impl IntoPath, version: impl Into<Version>) -> Result<bool, Error> {
-        let (session, full, deadline) = self.begin(path).await?;
-        let version = version.into().on_wire();
-        let mut reply = session.write(|wire| wire.delete(full.as_str(), version));
-        match session.await_reply(&mut reply, deadline).await {
-            Ok(()) => Ok(true),
-            Err(WireError::Refused(Refusal::NoNode)) => Ok(false),
-            Err(error) => Err(Error::of_wire(Operation::Delete, full.as_str(), &error, deadline)),
-        }
-    }
-
     /// Resolves when the node does not exist. One watch; no request while the node is there.
     ///
     /// # Errors
@@ -315,7 +221,7 @@ impl Znodes {
         }
     }
 
-    async fn begin(&self, path: impl IntoPath) -> Result<(Session, ZnodePath, Deadline), Error> {
+    pub(super) async fn begin(&self, path: impl IntoPath) -> Result<(Session, ZnodePath, Deadline), Error> {
         let deadline = Deadline::after(self.manager.operation_timeout());
         let full = self.manager.full_path(&path.into_path()?)?;
         let session = self.manager.session(deadline, full.as_str()).await?;
@@ -349,7 +255,7 @@ async fn until_created(
 
 /// Reads over a connection that shows everything that the session has learned. A read that was asked for
 /// while the link changed is repeated: another connection may have carried it.
-async fn read_in_sync<T>(
+pub(super) async fn read_in_sync<T>(
     session: &Session,
     send: impl Fn() -> Reply<T>,
     deadline: Deadline,
