@@ -21,6 +21,7 @@
 //!   are complete.
 //! * [`Counter`]: a number that counts every addition exactly once. [`IdBlocks`]: unique ids from it.
 //! * [`SharedValue`]: a value that many processes read and write.
+//! * [`Table`]: a typed map of many values, with a view of them.
 //! * [`Registration`]: an ephemeral node that is created again in each session. [`Group`]: the processes that
 //!   belong together, and a view of them.
 //! * [`Partition`]: members share a set of items; each item is a hold of one member.
@@ -32,8 +33,8 @@
 //!   [`Deadlocks`](inspect::Deadlocks): contenders of several processes that wait for each other.
 //! * [`Revoker`]: asks a holder to release, or removes a lock by force.
 //! * [`blocking`]: the same locks for programs without async, and one call for every other recipe.
-//! * [`error`], [`config`], [`inspect`], [`locks`], [`manager`], [`presence`], [`value`], [`view`],
-//!   [`znodes`], and the modules of single recipes: what a program names less often.
+//! * [`error`], [`config`], [`inspect`], [`locks`], [`manager`], [`presence`], [`table`], [`value`],
+//!   [`view`], [`znodes`], and the modules of single recipes: what a program names less often.
 //! * [`Guard`]: the methods of every guard. It tells whether the guard is valid and when it is lost, has the
 //!   [`FencingToken`], and commits writes only while its node exists ([`Txn`]).
 //!
@@ -97,6 +98,7 @@ mod semaphore;
 mod shared_value;
 mod sharing;
 mod survey;
+pub mod table;
 pub mod value;
 pub mod view;
 pub mod znodes;
@@ -127,6 +129,8 @@ pub use self::rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use self::schedule::Schedule;
 pub use self::semaphore::{Lease, Semaphore};
 pub use self::shared_value::{SharedCount, SharedValue};
+#[doc(inline)]
+pub use self::table::Table;
 #[doc(inline)]
 pub use self::view::{ChildrenView, NodeView, TreeView};
 #[cfg(feature = "metrics")]

@@ -13,12 +13,12 @@ const SESSIONS_MAX: usize = 64;
 
 /// The sessions of a manager, and which of its paths are in use.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct PresenceTable {
     sessions: Mutex<VecDeque<i64>>,
     paths: DashMap<Arc<str>, Weak<Turns<()>>>,
 }
 
-impl Table {
+impl PresenceTable {
     /// Records the current session, and returns the earlier ones.
     pub(super) fn earlier_than(&self, session: i64) -> Vec<i64> {
         let mut sessions = self.sessions.lock();
@@ -52,7 +52,7 @@ impl Table {
 /// The right to a path, among the presences of one manager. A drop passes it on.
 pub(super) struct PathTurn {
     guard: Option<OwnedMutexGuard<()>>,
-    table: Arc<Table>,
+    table: Arc<PresenceTable>,
     path: Arc<str>,
 }
 

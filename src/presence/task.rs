@@ -10,7 +10,7 @@ use tracing::{Instrument, debug, debug_span, info, warn};
 use super::decide::{Engine, Event, Request, Status, Step};
 use super::requests;
 use super::state::PresenceState;
-use super::table::{PathTurn, Table};
+use super::table::{PathTurn, PresenceTable};
 use crate::config::retry::RetryPauses;
 use crate::error::{Error, Operation, Outcome};
 use crate::manager::ConnectionManager;
@@ -37,7 +37,7 @@ pub(super) struct Task {
     /// On the server.
     pub(super) path: ZnodePath,
     pub(super) engine: Engine,
-    pub(super) table: Arc<Table>,
+    pub(super) table: Arc<PresenceTable>,
     commands: mpsc::UnboundedReceiver<Command>,
     /// The calls that wait for their data to be written, by number.
     writing: Vec<(u64, Done)>,

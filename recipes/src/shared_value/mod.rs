@@ -84,6 +84,10 @@ impl Revision {
     /// That of a node that does not exist.
     pub const MISSING: Self = Self(Zxid::ZERO);
 
+    pub(crate) const fn of(zxid: Zxid) -> Self {
+        Self(zxid)
+    }
+
     /// The zxid of the write, [`Zxid::ZERO`] if the node does not exist.
     #[must_use]
     pub fn zxid(self) -> Zxid {

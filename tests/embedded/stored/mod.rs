@@ -1,5 +1,6 @@
-//! Stored values: plain transactions and single nodes, under the faults of the embedded server.
+//! Stored values: plain transactions, single nodes and tables, under the faults of the embedded server.
 
+mod table;
 mod txn;
 mod znodes;
 
