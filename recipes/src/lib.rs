@@ -27,6 +27,7 @@
 //! * [`Partition`]: members share a set of items; each item is a hold of one member.
 //! * `Discovery`, with the feature `discovery`: the instances of services, and clients that balance over
 //!   them.
+//! * [`CountDownLatch`]: others wait until a number of counts.
 //! * [`Barrier`]: others wait until it is removed. [`DoubleBarrier`]: members enter and leave together.
 //! * [`Inspection`]: the holders and the waiters of a lock, with their ages.
 //! * [`Survey`](inspect::Survey): every lock, election and group below a root.
@@ -79,6 +80,7 @@ mod group;
 mod id_blocks;
 pub mod inspect;
 mod inspection;
+mod latch;
 mod limits;
 mod lock;
 pub mod locks;
@@ -114,6 +116,7 @@ pub use self::election::{Election, Leadership};
 pub use self::group::Group;
 pub use self::id_blocks::IdBlocks;
 pub use self::inspection::Inspection;
+pub use self::latch::CountDownLatch;
 pub use self::lock::{Guard, MultiLockGuard};
 pub use self::multi_lock::MultiLock;
 pub use self::mutex::{Mutex, MutexGuard};

@@ -111,8 +111,27 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     ///
     /// [`Error::Config`] if the path is malformed or the root.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath, seed: T) -> Result<Self, Error> {
-        let register = Register::new(manager, path)?.with_metric_name("shared_value");
+        Self::named(manager, path, seed, "shared_value")
+    }
+
+    /// A value of another recipe, whose metrics have this name.
+    pub(crate) fn named(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        seed: T,
+        metric_name: &'static str,
+    ) -> Result<Self, Error> {
+        let register = Register::new(manager, path)?.with_metric_name(metric_name);
         Ok(Self { register, seed: Arc::new(seed) })
+    }
+
+    pub(crate) fn register(&self) -> &Register {
+        &self.register
+    }
+
+    /// The value of a state of the node.
+    pub(crate) fn value_of(&self, current: &Current<'_>) -> Result<T, Error> {
+        self.seeded(decoded(current))
     }
 
     /// The path of the value, below the manager's chroot.
@@ -249,9 +268,12 @@ impl<T: SharedData + Clone + Send + Sync + 'static> SharedValue<T> {
     }
 
     fn versioned(&self, decoded: Decoded<T>, zxid: Zxid) -> Result<Versioned<T>, Error> {
-        let revision = Revision(zxid);
+        Ok(Versioned { value: self.seeded(decoded)?, revision: Revision(zxid) })
+    }
+
+    fn seeded(&self, decoded: Decoded<T>) -> Result<T, Error> {
         match decoded {
-            Ok(value) => Ok(Versioned { value: value.unwrap_or_else(|| T::clone(&self.seed)), revision }),
+            Ok(value) => Ok(value.unwrap_or_else(|| T::clone(&self.seed))),
             Err(cause) => {
                 let path = self.manager().whole_path(self.path());
                 Err(SharedValueError::Undecodable { path, cause }.into())

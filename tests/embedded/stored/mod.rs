@@ -1,5 +1,6 @@
 //! Stored values: plain transactions, single nodes and tables, under the faults of the embedded server.
 
+mod latch;
 mod table;
 mod txn;
 mod znodes;
