@@ -28,6 +28,8 @@ pub use crate::shared_value::SharedValueError;
 #[doc(inline)]
 pub use crate::table::TableError;
 #[doc(inline)]
+pub use crate::work_queue::WorkQueueError;
+#[doc(inline)]
 pub use lockkeeper_core::{
     Closed, ConfigError, ConnectError, ConnectStringError, DecodeError, DecodeFailure, ErrorKind, Exceeded,
     FencingTokenError, LossReason, Operation, Outcome, PathError, Phase, PresenceError, RecipeError, Refusal,

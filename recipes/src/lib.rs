@@ -15,6 +15,7 @@
 //! * [`Election`]: one leader at a time; its [`Leadership`] ends before the next one begins.
 //! * [`Schedule`]: work that one process does once per interval. [`OnceCell`]: a value that one process
 //!   initialises.
+//! * [`WorkQueue`]: items that processes put and work off, each done exactly once.
 //! * [`RateLimiter`]: a limited number of starts in any window of time. [`KeyedRateLimiter`]: one limiter for
 //!   each key.
 //! * [`NodeView`], [`ChildrenView`], [`TreeView`]: copies of nodes that follow the server, and say when they
@@ -103,6 +104,7 @@ mod survey;
 pub mod table;
 pub mod value;
 pub mod view;
+pub mod work_queue;
 pub mod znodes;
 
 pub use self::barrier::Barrier;
@@ -136,6 +138,8 @@ pub use self::shared_value::{SharedCount, SharedValue};
 pub use self::table::Table;
 #[doc(inline)]
 pub use self::view::{ChildrenView, NodeView, TreeView};
+#[doc(inline)]
+pub use self::work_queue::WorkQueue;
 #[cfg(feature = "metrics")]
 #[doc(inline)]
 pub use lockkeeper_core::metrics;

@@ -38,7 +38,7 @@ use crate::znode::version::Version;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "nothing is written before commit()"]
 pub struct Txn<'a> {
     pub(super) manager: ConnectionManager,

@@ -53,3 +53,4 @@ mod strike;
 mod unowned;
 mod view;
 mod wiped;
+mod work_queue;

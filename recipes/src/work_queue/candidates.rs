@@ -1,0 +1,132 @@
+//! The items that one look at the queue found: shared by all takers of a manager, so that not each of them
+//! lists the queue.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use super::name::ItemName;
+
+/// After a collision with another process, a taker goes on to one of so many first items.
+const SPREAD: usize = 16;
+
+/// One list serves so many takes for each item in it: a list of 800 items is read once for 100 takes.
+const ITEMS_PER_TAKE: usize = 8;
+
+/// The items to try, and the ones that are known to be claimed.
+///
+/// All of it is a hint: whether an item is free is decided by its node.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    ready: VecDeque<ItemName>,
+    /// The worker that each of these items names. A claim ends only with the item, or with its worker.
+    claimed: HashMap<ItemName, String>,
+    workers: HashSet<String>,
+    /// How many takes the last list still serves.
+    left: usize,
+}
+
+impl Candidates {
+    /// Records a list of the items and the workers.
+    pub(super) fn listed(&mut self, items: &[String], workers: Vec<String>) {
+        let mut items: Vec<ItemName> = items.iter().filter_map(|name| ItemName::parse(name)).collect();
+        items.sort_unstable();
+        self.workers = workers.into_iter().collect();
+        let (workers, listed) = (&self.workers, items.iter().copied().collect::<HashSet<_>>());
+        self.claimed.retain(|item, worker| listed.contains(item) && workers.contains(worker));
+        self.left = items.len() / ITEMS_PER_TAKE + 1;
+        items.retain(|item| !self.claimed.contains_key(item));
+        self.ready = items.into();
+    }
+
+    /// Forgets the list: the next taker lists.
+    pub(super) fn forget_list(&mut self) {
+        self.ready.clear();
+        self.left = 0;
+    }
+
+    /// The next item to try; `None` if the queue must be listed. After a collision, one of the first items by
+    /// `spread`, or all processes would meet again at the next one.
+    pub(super) fn next(&mut self, spread: Option<usize>) -> Option<ItemName> {
+        if self.left == 0 {
+            return None;
+        }
+        let among = self.ready.len().min(SPREAD);
+        match spread {
+            Some(spread) if among > 0 => self.ready.remove(spread % among),
+            _ => self.ready.pop_front(),
+        }
+    }
+
+    /// A taker has claimed an item by the last list.
+    pub(super) fn taken(&mut self, item: ItemName, worker: &str) {
+        self.left = self.left.saturating_sub(1);
+        self.met_claim(item, worker);
+    }
+
+    /// The item names this worker, whose node exists.
+    pub(super) fn met_claim(&mut self, item: ItemName, worker: &str) {
+        self.workers.insert(worker.to_owned());
+        self.claimed.insert(item, worker.to_owned());
+    }
+
+    /// Whether the last list of the workers has this one.
+    pub(super) fn has_worker(&self, worker: &str) -> bool {
+        self.workers.contains(worker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(numbers: &[u32]) -> Vec<String> {
+        numbers.iter().map(|number| format!("100-{number:010}")).collect()
+    }
+
+    fn item(number: u32) -> ItemName {
+        ItemName::parse(&format!("100-{number:010}")).unwrap()
+    }
+
+    #[test]
+    fn one_taker_takes_the_first_item_first() {
+        let mut candidates = Candidates::default();
+        assert_eq!(candidates.next(None), None);
+        candidates.listed(&names(&[3, 1, 2]), Vec::new());
+        assert_eq!([candidates.next(None), candidates.next(None)], [Some(item(1)), Some(item(2))]);
+    }
+
+    #[test]
+    fn an_item_is_skipped_as_long_as_the_node_of_its_worker_is_listed() {
+        let mut candidates = Candidates::default();
+        candidates.met_claim(item(1), "a");
+        candidates.listed(&names(&[1, 2]), vec!["a".to_owned()]);
+        assert_eq!(candidates.next(None), Some(item(2)));
+        candidates.listed(&names(&[1, 2]), vec!["b".to_owned()]);
+        assert_eq!(candidates.next(None), Some(item(1)));
+    }
+
+    #[test]
+    fn a_list_serves_takes_in_proportion_to_its_length() {
+        for (length, takes) in [(1, 1), (8, 2), (800, 101)] {
+            let mut candidates = Candidates::default();
+            candidates.listed(&names(&(0..length).collect::<Vec<_>>()), Vec::new());
+            let mut taken = 0;
+            while let Some(item) = candidates.next(None) {
+                candidates.taken(item, "a");
+                taken += 1;
+            }
+            assert_eq!(taken, takes.min(length), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_collision_goes_on_among_the_first_items() {
+        let mut candidates = Candidates::default();
+        candidates.listed(&names(&(0..40).collect::<Vec<_>>()), Vec::new());
+        for spread in [5, 21, usize::MAX] {
+            let next = candidates.next(Some(spread)).unwrap();
+            assert!(next < item(20), "{next}");
+        }
+        candidates.forget_list();
+        assert_eq!(candidates.next(Some(0)), None);
+    }
+}

@@ -1,0 +1,202 @@
+use std::fmt::{self, Debug, Formatter};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use lockkeeper_core::{
+    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Read, Rule, WholePath,
+    ZnodePath,
+};
+
+use super::shared::Shared;
+use super::worker::Worker;
+use crate::limits;
+use crate::value::SharedData;
+
+/// The nodes of the workers.
+const WORKER: Label = match Label::new("worker-") {
+    Ok(label) => label,
+    Err(_) => panic!("not a label"), // at compile time
+};
+
+/// The most items for which one list fits into an answer of the servers, with room for puts at the same time.
+const CAPACITY_MAX: u32 = 40_000;
+
+/// A queue of items that processes put and work off: an item is done exactly once in ZooKeeper, at least once
+/// outside, and never lost.
+///
+/// [`take`](Self::take) returns an [`Item`](super::Item), which nobody else has while it is valid. The process
+/// does the work, and ends it by [`done`](super::Item::done), or by [`done_with`](super::Item::done_with),
+/// whose writes are committed in the transaction that deletes the item. The item of a process that crashes,
+/// and one that is dropped or lost, is free again at its old place.
+///
+/// A clone is cheap. Clones, and other objects with the same path in any process, are the same queue. The
+/// path belongs to the queue alone.
+///
+/// # What is once
+///
+/// * An item that was put is done at most once, and so are the writes that
+///   [`done_with`](super::Item::done_with) commits with it, whatever crashes, pauses or sets its clock.
+/// * A put whose answer is lost is found out: it puts its items once.
+/// * The work itself may begin again: if a process is lost before `done`, the item is taken again. Give
+///   writes outside ZooKeeper the [fencing token](super::Item::fencing_token) of the item.
+///
+/// # Ordering and fairness
+///
+/// An item of a lower [priority](Self::put_with) is taken first, and of two with the same priority the one
+/// that was put first. One taker takes the items in this order. Among several, the order is that of their
+/// claims: takers that meet go on to one of the next sixteen items. One list of the queue serves an eighth of
+/// its items, so an item of a lower priority waits at most for so many takes.
+///
+/// # Cost
+///
+/// A put is one request. A taken item is three: the read, the claim, the transaction of `done`. All takers of
+/// one manager share one list of the queue and one wait. Each process that waits lists the queue when it
+/// changes.
+///
+/// # What a queue in ZooKeeper is not for
+///
+/// Every item is in the memory of every server, and every change of it passes the leader. The queue has room
+/// for 40,000 items of at most some hundred kilobytes. For thousands of items a second, use a message broker.
+///
+/// # Session loss
+///
+/// The item of an expired session is lost: [`lost`](super::Item::lost) resolves before another process can
+/// take it. A waiting taker goes on in the next session.
+///
+/// # Layout
+///
+/// `<path>/items/<priority>-<number>` is an item, persistent; its data names its worker.
+/// `<path>/workers/_c_<id>-worker-<number>` is a worker, ephemeral. `<path>/records/<id>` is the record of its
+/// transactions, persistent, and deleted with the worker. A crash leaves one record behind.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockkeeper_testserver::TestServer::start().await?;
+/// # let servers = server.connect_string();
+/// use lockkeeper::{ConnectionManager, WorkQueue};
+///
+/// let manager = ConnectionManager::connect(&servers).await?; // host:port,host:port,…
+/// let orders = WorkQueue::<String>::new(&manager, "/queues/orders")?;
+/// orders.put(&"3 tickets for alice".to_owned()).await?;
+///
+/// let item = orders.take().await?;
+/// let sale = item.run(async { format!("sold: {}", item.value()) }).await?; // dropped if the item is lost
+/// item.done_with(|txn| txn.create_sequential("/sale-", sale)).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct WorkQueue<T> {
+    pub(super) path: ZnodePath,
+    /// The directory of the items.
+    pub(super) items: ZnodePath,
+    records: ZnodePath,
+    pub(super) workers: LockQueue,
+    pub(super) shared: Arc<Shared>,
+    pub(super) capacity: u32,
+    of: PhantomData<fn(T) -> T>,
+}
+
+impl<T: SharedData> WorkQueue<T> {
+    /// Makes the queue at `path`, below the manager's chroot. Sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the path is malformed, or is the root.
+    pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
+        let path = limits::own_path(path, "give it a path of its own, such as /queues/a")?;
+        let (items, records, workers) =
+            (path.child("items")?, path.child("records")?, path.child("workers")?);
+        const RULE: Rule = Rule::blocked_by(&[]).sharing_with(&[WORKER.kind()]);
+        let reads = [Read::Children(items.clone()), Read::Children(workers.clone())];
+        let workers = LockQueue::new(manager, workers, WORKER, RULE)?
+            .with_metric_name("work_queue")
+            .with_reads(&reads)?;
+        let shared = Shared::of(manager, &path);
+        Ok(Self { path, items, records, workers, shared, capacity: CAPACITY_MAX, of: PhantomData })
+    }
+
+    /// Sets how many items the queue has room for: a put that finds as many fails with
+    /// [`WorkQueueError::Full`](super::WorkQueueError::Full). Default and maximum: 40,000, whose names fit into
+    /// one answer of the servers.
+    ///
+    /// A put reads the number of items before it puts its own. So the queue may exceed the bound by the items
+    /// of the puts that are in flight at the same moment, in all processes. All users of the queue give the
+    /// same bound.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the number is zero, or above the maximum.
+    pub fn with_capacity(self, capacity: u32) -> Result<Self, Error> {
+        if capacity == 0 || capacity > CAPACITY_MAX {
+            return Err(ConfigError::Setting {
+                name: "capacity",
+                value: capacity.to_string(),
+                advice: "take 1 to 40000; the names of more items do not fit into one answer of the servers",
+            }
+            .into());
+        }
+        Ok(Self { capacity, ..self })
+    }
+
+    /// Sets the data that names this process in its nodes. Default: the manager's node data, which has the
+    /// host and the process id.
+    #[must_use]
+    pub fn with_node_data(self, data: impl Into<Vec<u8>>) -> Self {
+        Self { workers: self.workers.with_node_data(data), ..self }
+    }
+
+    /// The path of the queue, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        &self.path
+    }
+
+    pub(super) fn manager(&self) -> &ConnectionManager {
+        self.workers.manager()
+    }
+
+    /// For errors and logs.
+    pub(super) fn whole_path(&self) -> WholePath {
+        self.manager().whole_path(&self.path)
+    }
+
+    /// A worker that no other call uses.
+    pub(super) async fn worker(&self, deadline: Deadline) -> Result<Worker, Error> {
+        match self.shared.unpark() {
+            Some(worker) => Ok(worker),
+            None => Worker::create(&self.workers, &self.records, deadline).await,
+        }
+    }
+
+    /// Keeps a worker for the next call of this process.
+    pub(super) fn park(&self, worker: Worker) {
+        self.shared.park(self.manager(), worker);
+    }
+}
+
+impl<T> Clone for WorkQueue<T> {
+    fn clone(&self) -> Self {
+        Self {
+            path: self.path.clone(),
+            items: self.items.clone(),
+            records: self.records.clone(),
+            workers: self.workers.clone(),
+            shared: Arc::clone(&self.shared),
+            capacity: self.capacity,
+            of: PhantomData,
+        }
+    }
+}
+
+impl<T> Debug for WorkQueue<T> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("WorkQueue")
+            .field("path", &self.path)
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,217 @@
+use std::fmt::{self, Debug, Formatter};
+use std::future::Future;
+
+use lockkeeper_core::{
+    BootInstant, Error, FencingToken, Hold, HoldExt, Lost, Refusal, ReleaseError, Txn, TxnError, Version,
+    ZnodePath, Zxid,
+};
+
+use super::error::WorkQueueError;
+use super::shared::FreedItem;
+use super::worker::Worker;
+
+/// An item of a [`WorkQueue`](super::WorkQueue) that this process has taken: nobody else has it while it is
+/// valid.
+///
+/// Do the work, and end it with [`done`](Self::done) or [`done_with`](Self::done_with). An item that is
+/// dropped, [released](Self::release) or lost before that is free again at its old place, for whichever
+/// process is next.
+///
+/// It has the methods of a [`Guard`](crate::Guard): see there what a drop and a leak mean.
+#[must_use = "an item that is not kept is free again at once"]
+#[clippy::has_significant_drop]
+pub struct Item<T> {
+    // Drop order: the claim ends before the takers of this process are told.
+    worker: Worker,
+    freed: FreedItem,
+    path: ZnodePath,
+    token: FencingToken,
+    value: T,
+    attempts: u32,
+}
+
+impl<T> Item<T> {
+    pub(super) fn new(
+        worker: Worker,
+        path: ZnodePath,
+        claimed_at: Zxid,
+        freed: FreedItem,
+        (value, attempts): (T, u32),
+    ) -> Self {
+        worker.hold.report_loss();
+        let generation = worker.hold.fencing_token().generation();
+        let token = FencingToken::new(claimed_at.get().cast_unsigned()).in_generation(generation);
+        Self { worker, freed, path, token, value, attempts }
+    }
+
+    /// The value that was put.
+    #[must_use]
+    pub fn value(&self) -> &T {
+        &self.value
+    }
+
+    /// How often the item was taken, this time included: above 1 after a taker was lost or gave up.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// The path of the item, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        &self.path
+    }
+
+    /// Whether no other process can have taken the item yet. Costs no request.
+    ///
+    /// It reads the clock at each call: after a pause that was too long, the first call returns false.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.hold().is_valid()
+    }
+
+    /// As [`is_valid`](Self::is_valid), with the reason of the loss.
+    ///
+    /// # Errors
+    ///
+    /// [`Lost`] once the item is lost.
+    pub fn check(&self) -> Result<(), Lost> {
+        self.hold().check()
+    }
+
+    /// The instant until which no other process can take the item because the session expired, as far as is
+    /// known now: see [`Hold::valid_until`].
+    #[must_use]
+    pub fn valid_until(&self) -> BootInstant {
+        self.hold().valid_until()
+    }
+
+    /// Resolves when the item is lost: in a running process, before another process can take it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a later call resolves with the same loss.
+    pub async fn lost(&self) -> Lost {
+        self.hold().lost().await
+    }
+
+    /// Runs `work` as long as the item is valid. It is checked before each poll: once it is lost, `work` is
+    /// dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Lost`] if the item was lost before `work` was done. The effects of `work` until then remain: give its
+    /// writes the [fencing token](Self::fencing_token), or make them by [`done_with`](Self::done_with).
+    ///
+    /// # Cancel safety
+    ///
+    /// A drop of the future drops `work`. The item stays.
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, Lost> {
+        self.hold().run(work).await
+    }
+
+    /// Starts writes that are committed only while this process has the item. This is exact: no clock is
+    /// involved. They are not those that [end](Self::done_with) the item.
+    pub fn txn(&self) -> Txn<'_> {
+        self.hold().txn()
+    }
+
+    /// The fencing token: greater than that of every earlier taker of this item.
+    #[must_use]
+    pub fn fencing_token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// The hold of the claim, for code that works with the holds of several guards. Its own token is that of
+    /// the worker: take [`fencing_token`](Self::fencing_token).
+    pub fn hold(&self) -> &Hold {
+        &self.worker.hold
+    }
+
+    /// Ends the item: it is done, and never taken again. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`done_with`](Self::done_with).
+    ///
+    /// # Session loss
+    ///
+    /// As [`done_with`](Self::done_with).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`done_with`](Self::done_with).
+    pub async fn done(self) -> Result<(), Error> {
+        self.done_with(|txn| txn).await
+    }
+
+    /// As [`done`](Self::done), and commits `writes` in the same transaction: either the item is done and all
+    /// writes are applied, or nothing. So these writes are applied exactly once for the item, whatever
+    /// crashes.
+    ///
+    /// A request without an answer is sent again: it cannot be applied twice. The record of the worker tells
+    /// whether it was, also after the end of the session.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotCommitted`] if a write was refused, or the item is lost: nothing was written, and the item
+    /// is free again. [`WorkQueueError::Deleted`] if the item was deleted by hand. [`Error::Unknown`] if no
+    /// server could be asked for the outcome within twice the manager's operation timeout.
+    ///
+    /// # Session loss
+    ///
+    /// The outcome of a transaction without an answer is found out in the next session.
+    ///
+    /// # Cancel safety
+    ///
+    /// The transaction of a dropped call is applied, or it is not. The item is given up in any case, and free
+    /// again if it is not done.
+    pub async fn done_with(self, writes: impl for<'a> FnOnce(Txn<'a>) -> Txn<'a>) -> Result<(), Error> {
+        let Self { mut worker, freed, path, .. } = self;
+        // The delete is last, so that the caller's writes have their own indexes.
+        let committed =
+            worker.record.commit(&worker.hold, |txn| writes(txn).delete(&path, Version::Any)).await;
+        match committed {
+            Ok(_) => {
+                worker.hold.defer_loss_report();
+                let manager = worker.hold.manager().clone();
+                freed.done(&manager, worker);
+                Ok(())
+            }
+            Err(TxnError::Refused { path: refused, refusal: Refusal::NoNode, .. })
+                if refused == worker.hold.manager().whole_path(&path) =>
+            {
+                Err(WorkQueueError::Deleted { path: refused }.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives the item up, and waits until it is free again at its old place. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hold::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the release continues in the background.
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        let Self { worker: Worker { hold, record }, freed, .. } = self;
+        let released = hold.release().await;
+        drop((record, freed));
+        released
+    }
+}
+
+impl<T: Debug> Debug for Item<T> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Item")
+            .field("path", &self.path)
+            .field("value", &self.value)
+            .field("token", &self.token)
+            .field("valid", &self.is_valid())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,44 @@
+//! A queue of items, each of which is done exactly once.
+//!
+//! # Protocol
+//!
+//! An item is a persistent node, `<path>/items/<priority>-<number>`. A *worker* is an ephemeral node in
+//! `<path>/workers`, with a unique name. A worker claims an item by a transaction that checks the worker's
+//! node, and writes its name into the data of the item, if the item has the version that was read. So the item
+//! is claimed as long as that worker's node exists. One more transaction checks the worker's node, deletes the
+//! item, and applies the writes of the work. The worker then claims its next item.
+//!
+//! Each transaction also writes the worker's *record*, a persistent node of its own, at the version that the
+//! worker knows. So a transaction whose answer is lost is applied at most once however often it is sent, and
+//! the version of the record tells whether it was. After the end of the session, one more write of the record
+//! decides: if it is applied, the transaction never will be.
+//!
+//! # Why no item is lost or done twice
+//!
+//! An item ends only with the transaction that deletes it, and that one is applied only while the worker's
+//! node exists. Another worker claims the item only after it has read the name of the claim in the item, and
+//! then that no node of this name exists. Names of workers are never used again. The version of the item ends
+//! the race of two workers that both find it free.
+//!
+//! Sources: kazoo's `LockingQueue`, whose claim is an ephemeral node with the name of the item: a delete that
+//! is sent twice there may delete the claim of another taker. Curator's `DistributedQueue` with `lockPath`
+//! deletes the item without a check of its lock (CURATOR-605).
+
+mod candidates;
+mod decide;
+mod error;
+mod handle;
+mod item;
+mod name;
+mod put;
+mod record;
+mod shared;
+mod stored;
+mod take;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub use self::error::WorkQueueError;
+pub use self::handle::WorkQueue;
+pub use self::item::Item;

@@ -1,0 +1,193 @@
+//! The record of a worker: the node by whose version a transaction without an answer is found out.
+
+use std::time::Duration;
+
+use lockkeeper_core::{
+    ConnectionManager, CreateMode, Deadline, Error, Hold, ManagerExt, Operation, Refusal, Txn, TxnError,
+    TxnResult, ZnodePath,
+};
+use tracing::debug;
+
+use super::decide::{Answer, Sealed, Step, after, after_seal};
+/// The pause before a request is sent again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The data that a transaction writes.
+const COMMITTED: &[u8] = b"committed";
+
+/// The data of a record that no earlier transaction can be applied after.
+const SEALED: &[u8] = b"sealed";
+
+/// The number of operations of a transaction that are not the caller's.
+const OWN_WRITES: usize = 1;
+
+/// A record. Dropping it deletes the node in the background: no transaction that is on its way is applied
+/// after that.
+#[derive(Debug)]
+pub(super) struct Record {
+    manager: ConnectionManager,
+    path: ZnodePath,
+    version: i32,
+}
+
+/// A transaction that is applied.
+pub(super) enum Committed {
+    /// With the results of the caller's writes.
+    Now(Vec<TxnResult>),
+    /// By a request whose answer was lost.
+    Before,
+}
+
+impl Record {
+    /// Creates the record at `path`, whose name is never used again.
+    pub(super) async fn create(manager: &ConnectionManager, path: ZnodePath) -> Result<Self, Error> {
+        // From here on a drop deletes the node.
+        let record = Self { manager: manager.clone(), path, version: 0 };
+        let deadline = Deadline::after(manager.operation_timeout());
+        loop {
+            match manager.znodes().create(&record.path, b"", CreateMode::Persistent).await {
+                Ok(_) | Err(Error::Refused { refusal: Refusal::NodeExists, .. }) => return Ok(record),
+                Err(error @ (Error::Unknown { .. } | Error::NoAnswer { .. })) => {
+                    pause(deadline, error).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Commits `writes` if the hold's node exists, exactly once, and finds out whether it is applied. An
+    /// error that is not [of unknown outcome](Error::outcome_unknown) means that nothing is applied, and
+    /// nothing will be.
+    pub(super) async fn commit(
+        &mut self,
+        hold: &Hold,
+        writes: impl for<'a> FnOnce(Txn<'a>) -> Txn<'a>,
+    ) -> Result<Committed, TxnError> {
+        let deadline = Deadline::after(self.manager.operation_timeout());
+        let txn = writes(hold.txn().set(&self.path, COMMITTED, self.version));
+        let mut in_doubt: Option<TxnError> = None;
+        loop {
+            let error = match txn.clone().commit().await {
+                Ok(results) => {
+                    self.version += 1;
+                    return Ok(Committed::Now(results.into_iter().skip(OWN_WRITES).collect()));
+                }
+                Err(error) => error,
+            };
+            match after(answer_of(&error), in_doubt.is_some()) {
+                Step::AppliedBefore => {
+                    self.version += 1;
+                    return Ok(Committed::Before);
+                }
+                Step::NotApplied => return Err(of_caller(error)),
+                Step::Seal => {
+                    debug!(path = %self.path, %error, "sealing the record of a transaction in doubt");
+                    let sealed = self.seal().await.map_err(|_| unknown(hold, &error))?;
+                    return match after_seal(sealed) {
+                        true => Ok(Committed::Before),
+                        false => Err(of_caller(error)),
+                    };
+                }
+                Step::Again if error.outcome_unknown() => {
+                    debug!(path = %self.path, %error, "sending the transaction again");
+                    in_doubt = Some(error.clone());
+                }
+                Step::Again => {}
+            }
+            if deadline.has_passed() {
+                return Err(in_doubt.unwrap_or(error));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Writes the record, so that no earlier transaction can be applied any more, and says whether one was.
+    async fn seal(&mut self) -> Result<Sealed, Error> {
+        let (znodes, deadline) = (self.manager.znodes(), Deadline::after(self.manager.operation_timeout()));
+        loop {
+            let error = match znodes.write(&self.path, SEALED, self.version).await {
+                Ok(stat) => {
+                    self.version = stat.version;
+                    return Ok(Sealed::Written);
+                }
+                Err(Error::Refused { refusal: Refusal::BadVersion, .. }) => {
+                    match znodes.read(&self.path).await {
+                        Ok(Some((data, stat))) => {
+                            self.version = stat.version;
+                            let is_committed = data == COMMITTED;
+                            return Ok(if is_committed { Sealed::Committed } else { Sealed::Before });
+                        }
+                        Ok(None) => return Err(self.missing()),
+                        Err(error) => error,
+                    }
+                }
+                Err(error) => error,
+            };
+            match error {
+                error @ (Error::Unknown { .. } | Error::NoAnswer { .. } | Error::Timeout { .. }) => {
+                    pause(deadline, error).await?;
+                }
+                error if error.is_transient() => pause(deadline, error).await?,
+                error => return Err(error),
+            }
+        }
+    }
+
+    fn missing(&self) -> Error {
+        let (operation, path) = (Operation::Read, self.manager.whole_path(&self.path));
+        Error::Unknown { operation, path, cause: "the record was deleted".to_owned() }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if self.manager.is_closing() {
+            return;
+        }
+        let (manager, path) = (self.manager.clone(), self.path.clone());
+        self.manager.spawn(async move {
+            if let Err(error) = manager.znodes().delete(&path).await {
+                debug!(%path, %error, "the record of a worker stays");
+            }
+        });
+    }
+}
+
+/// Pauses before another try, or fails when there is no time for one.
+async fn pause(deadline: Deadline, error: Error) -> Result<(), Error> {
+    if deadline.has_passed() {
+        return Err(error);
+    }
+    tokio::time::sleep(PAUSE).await;
+    Ok(())
+}
+
+fn answer_of(error: &TxnError) -> Answer {
+    match error {
+        TxnError::Lost(_) => Answer::Lost,
+        TxnError::Refused { refusal, .. } if refusal.is_transient() => Answer::NotNow,
+        // A record that is missing proves nothing.
+        TxnError::Refused { index: 0, refusal: Refusal::BadVersion, .. } => Answer::RecordRefused,
+        error if error.outcome_unknown() => Answer::Unknown,
+        error if error.is_transient() => Answer::NotNow,
+        _ => Answer::Refused,
+    }
+}
+
+/// The error as the caller counts its writes.
+fn of_caller(error: TxnError) -> TxnError {
+    match error {
+        TxnError::Refused { index, path, refusal } => {
+            TxnError::Refused { index: index.saturating_sub(OWN_WRITES), path, refusal }
+        }
+        error => error,
+    }
+}
+
+fn unknown(hold: &Hold, cause: &TxnError) -> TxnError {
+    TxnError::Failed(Error::Unknown {
+        operation: Operation::Commit,
+        path: hold.whole_path(),
+        cause: format!("an earlier request had no answer; then: {cause}"),
+    })
+}

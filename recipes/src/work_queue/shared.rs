@@ -1,0 +1,147 @@
+use std::collections::HashMap;
+use std::fmt::{self, Debug, Formatter};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use lockkeeper_core::{ConnectionManager, ManagerExt, ZnodePath};
+use parking_lot::Mutex;
+use tokio::sync::{Mutex as AsyncMutex, Notify};
+
+use super::candidates::Candidates;
+use super::name::ItemName;
+use super::worker::{ParkedWorker, Worker};
+
+/// How long a worker is kept for the next call.
+const IDLE_MAX: Duration = Duration::from_secs(5);
+
+/// The state that all users of one queue in one process share: one list, and the workers that no call uses.
+#[derive(Default)]
+pub(super) struct Shared {
+    pub(super) candidates: Mutex<Candidates>,
+    /// The taker that has the lock lists the queue for all others, and waits for all others.
+    pub(super) list_turn: AsyncMutex<()>,
+    parked: Mutex<Parked>,
+    /// An item of this process is free again, at its old place.
+    is_freed: AtomicBool,
+    pub(super) freed: Notify,
+}
+
+#[derive(Default)]
+struct Parked {
+    workers: Vec<ParkedWorker>,
+    /// The least number of parked workers since the last look of the task that ends idle ones.
+    least: usize,
+    has_task: bool,
+}
+
+/// The queues of a manager, by path.
+#[derive(Default)]
+struct Queues(Mutex<HashMap<ZnodePath, Weak<Shared>>>);
+
+impl Shared {
+    /// The state of the queue at `path`.
+    pub(super) fn of(manager: &ConnectionManager, path: &ZnodePath) -> Arc<Self> {
+        let queues = manager.shared_table::<Queues>();
+        let mut queues = queues.0.lock();
+        queues.retain(|_, shared| shared.strong_count() > 0);
+        let known = queues.get(path).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let shared = Arc::new(Self::default());
+            queues.insert(path.clone(), Arc::downgrade(&shared));
+            shared
+        })
+    }
+
+    /// A worker that no call uses.
+    pub(super) fn unpark(&self) -> Option<Worker> {
+        loop {
+            let worker = {
+                let mut parked = self.parked.lock();
+                let worker = parked.workers.pop()?;
+                parked.least = parked.least.min(parked.workers.len());
+                worker
+            };
+            if let Some(worker) = worker.unpark() {
+                return Some(worker);
+            }
+        }
+    }
+
+    /// Keeps a worker for the next call, for some seconds.
+    pub(super) fn park(self: &Arc<Self>, manager: &ConnectionManager, worker: Worker) {
+        let Some(worker) = worker.park() else { return };
+        let needs_task = {
+            let mut parked = self.parked.lock();
+            parked.workers.push(worker);
+            !std::mem::replace(&mut parked.has_task, true)
+        };
+        if needs_task {
+            manager.spawn(end_idle(Arc::downgrade(self)));
+        }
+    }
+
+    /// The next item to try by the last list.
+    pub(super) fn next(&self, spread: Option<usize>) -> Option<ItemName> {
+        let mut candidates = self.candidates.lock();
+        if self.is_freed.swap(false, Ordering::AcqRel) {
+            candidates.forget_list();
+        }
+        candidates.next(spread)
+    }
+}
+
+/// The end of a claim of this process. Dropped behind the worker, it tells the takers of this process that an
+/// item is free at its old place.
+pub(super) struct FreedItem {
+    shared: Arc<Shared>,
+    is_done: bool,
+}
+
+impl FreedItem {
+    pub(super) fn of(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared), is_done: false }
+    }
+
+    /// The item does not exist any more, and its worker is free for another one.
+    pub(super) fn done(mut self, manager: &ConnectionManager, worker: Worker) {
+        self.is_done = true;
+        self.shared.park(manager, worker);
+    }
+}
+
+impl Drop for FreedItem {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.shared.is_freed.store(true, Ordering::Release);
+            self.shared.freed.notify_one();
+        }
+    }
+}
+
+/// Ends the workers that were not needed for some seconds, until there is none.
+async fn end_idle(shared: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(IDLE_MAX).await;
+        let Some(shared) = shared.upgrade() else { return };
+        // Dropped behind the lock.
+        let idle: Vec<ParkedWorker> = {
+            let mut parked = shared.parked.lock();
+            let idle = parked.least.min(parked.workers.len());
+            let idle = parked.workers.drain(..idle).collect();
+            parked.least = parked.workers.len();
+            parked.has_task = !parked.workers.is_empty();
+            if !parked.has_task {
+                return;
+            }
+            idle
+        };
+        drop(idle);
+    }
+}
+
+impl Debug for Shared {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Shared").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,300 @@
+//! Takes: one list for all takers of a process, and a claim by a transaction.
+
+use std::time::Duration;
+
+use lockkeeper_core::{
+    Changes, Deadline, Error, HoldExt, NodeMonitor, Phase, ReadResult, Refusal, Stat, TxnError, TxnResult,
+    ZnodePath, Zxid,
+};
+use tracing::debug;
+
+use super::decide::{ClaimNode, Verdict, judge};
+use super::error::WorkQueueError;
+use super::handle::WorkQueue;
+use super::item::Item;
+use super::name::ItemName;
+use super::record::Committed;
+use super::shared::FreedItem;
+use super::stored::Stored;
+use super::worker::Worker;
+use crate::value::SharedData;
+
+/// The reason why a worker took nothing.
+enum NotTaken {
+    /// The node of the worker is lost: go on with another one.
+    Restart,
+    /// No item was free in time.
+    NotNow,
+    Failed(Error),
+}
+
+impl From<Error> for NotTaken {
+    fn from(error: Error) -> Self {
+        match error.is_lost() {
+            true => Self::Restart,
+            false => Self::Failed(error),
+        }
+    }
+}
+
+/// The pause before a read is sent again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl<T: SharedData> WorkQueue<T> {
+    /// Waits for an item that is free, and claims it, without a limit of time.
+    ///
+    /// # Errors
+    ///
+    /// [`WorkQueueError::Unreadable`] if the data of the first free item is no `T`. [`Error::Refused`] if the
+    /// server refuses a node (access list, quota), and [`Error::Closed`] after a shutdown has begun.
+    ///
+    /// # Session loss
+    ///
+    /// Goes on in the next session.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a dropped call leaves no claim, and the item that it was about to claim is free.
+    pub async fn take(&self) -> Result<Item<T>, Error> {
+        self.take_by(Deadline::never()).await
+    }
+
+    /// As [`take`](Self::take), for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]. Otherwise as [`take`](Self::take).
+    ///
+    /// # Session loss
+    ///
+    /// As [`take`](Self::take).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`take`](Self::take).
+    pub async fn take_timeout(&self, timeout: Duration) -> Result<Item<T>, Error> {
+        self.take_by(Deadline::after(timeout)).await
+    }
+
+    /// Takes an item if one is free now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
+    /// Otherwise as [`take`](Self::take).
+    ///
+    /// # Session loss
+    ///
+    /// As [`take`](Self::take).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`take`](Self::take).
+    pub async fn try_take(&self) -> Result<Option<Item<T>>, Error> {
+        self.run(Deadline::after(self.manager().operation_timeout()), false).await
+    }
+
+    async fn take_by(&self, deadline: Deadline) -> Result<Item<T>, Error> {
+        if deadline.is_immediate() {
+            return self.try_take().await?.ok_or_else(|| self.timeout_error(deadline));
+        }
+        self.run(deadline, true).await?.ok_or_else(|| self.timeout_error(deadline))
+    }
+
+    fn timeout_error(&self, deadline: Deadline) -> Error {
+        let phase = Phase::Recipe("waiting for an item that is free".into());
+        Error::Timeout { phase, path: self.whole_path(), waited: deadline.waited() }
+    }
+
+    async fn run(&self, deadline: Deadline, waits: bool) -> Result<Option<Item<T>>, Error> {
+        let taken = async {
+            loop {
+                let worker = self.worker(deadline).await?;
+                match self.take_as(worker, deadline, waits).await {
+                    Ok(item) => return Ok(Some(item)),
+                    Err(NotTaken::Restart) if !deadline.has_passed() => {}
+                    Err(NotTaken::Restart) => return Err(self.timeout_error(deadline)),
+                    Err(NotTaken::NotNow) => return Ok(None),
+                    Err(NotTaken::Failed(error)) => return Err(error),
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.manager().closing() => Err(Error::Closed),
+            taken = taken => taken,
+        }
+    }
+
+    async fn take_as(
+        &self,
+        mut worker: Worker,
+        deadline: Deadline,
+        waits: bool,
+    ) -> Result<Item<T>, NotTaken> {
+        let mut spread = None;
+        loop {
+            let Some(item) = self.next_item(&worker, spread, deadline, waits).await? else {
+                self.park(worker);
+                return Err(NotTaken::NotNow);
+            };
+            match self.claim(&mut worker, item, deadline).await? {
+                Some(Claimed { stored, value, claimed_at }) => {
+                    let path = self.items.child(&item.to_string()).map_err(Error::from)?;
+                    self.shared.candidates.lock().taken(item, worker.name());
+                    let freed = FreedItem::of(&self.shared);
+                    return Ok(Item::new(worker, path, claimed_at, freed, (value, stored.attempts)));
+                }
+                // Another process is at the same place of the queue.
+                None => spread = Some(worker.spread()),
+            }
+        }
+    }
+
+    /// The next item to try. The caller that has the lock lists for all others, and waits for all others.
+    async fn next_item(
+        &self,
+        worker: &Worker,
+        spread: Option<usize>,
+        deadline: Deadline,
+        waits: bool,
+    ) -> Result<Option<ItemName>, NotTaken> {
+        if let Some(item) = self.shared.next(spread) {
+            return Ok(Some(item));
+        }
+        let monitor = worker.hold.monitor();
+        let _turn = tokio::select! {
+            biased;
+            turn = self.shared.list_turn.lock() => turn,
+            _ = monitor.lost() => return Err(NotTaken::Restart),
+            () = deadline.passed() => return Err(NotTaken::NotNow),
+        };
+        loop {
+            // The one before has listed, or an item was given up.
+            if let Some(item) = self.shared.next(spread) {
+                return Ok(Some(item));
+            }
+            let mut changes = self.list(&monitor, deadline).await?;
+            if let Some(item) = self.shared.next(spread) {
+                return Ok(Some(item));
+            }
+            if !waits {
+                return Ok(None);
+            }
+            tokio::select! {
+                biased;
+                () = changes.any() => {}
+                () = self.shared.freed.notified() => {}
+                _ = monitor.lost() => return Err(NotTaken::Restart),
+                () = deadline.passed() => return Err(NotTaken::NotNow),
+            }
+            self.shared.candidates.lock().forget_list();
+        }
+    }
+
+    async fn list(&self, monitor: &NodeMonitor, deadline: Deadline) -> Result<Changes, NotTaken> {
+        let (results, changes) = tokio::select! {
+            biased;
+            read = self.workers.watch_reads(monitor) => read?,
+            () = deadline.passed() => return Err(NotTaken::NotNow),
+        };
+        let mut lists = results.into_iter().map(|result| match result {
+            ReadResult::Children { names, .. } => names,
+            _ => Vec::new(),
+        });
+        let (items, workers) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
+        self.shared.candidates.lock().listed(&items, workers);
+        Ok(changes)
+    }
+
+    /// Claims the item if it is free.
+    async fn claim(
+        &self,
+        worker: &mut Worker,
+        item: ItemName,
+        deadline: Deadline,
+    ) -> Result<Option<Claimed<T>>, NotTaken> {
+        let path = self.items.child(&item.to_string()).map_err(Error::from)?;
+        let Some((data, stat)) = self.read(&path, deadline).await? else { return Ok(None) };
+        let stored = Stored::decode(&data);
+        if !self.is_free(item, &stored, deadline).await? {
+            return Ok(None);
+        }
+        let value = match T::decode(&stored.value) {
+            Ok(Some(value)) => value,
+            Ok(None) => return Err(self.unreadable(&path, "no data".to_owned()).into()),
+            Err(cause) => return Err(self.unreadable(&path, cause.to_string()).into()),
+        };
+        let claimed = stored.claimed_by(worker.name());
+        let data = claimed.encode();
+        match worker.record.commit(&worker.hold, |txn| txn.set(&path, data, stat.version)).await {
+            Ok(committed) => {
+                let claimed_at = match committed {
+                    Committed::Now(results) => results.first().and_then(|result| match result {
+                        TxnResult::Written { stat, .. } => Some(stat.mzxid),
+                        _ => None,
+                    }),
+                    Committed::Before => None,
+                };
+                let claimed_at = match claimed_at {
+                    Some(claimed_at) => Some(claimed_at),
+                    None => self.read(&path, deadline).await?.map(|(_, stat)| stat.mzxid),
+                };
+                // `None` if it was deleted by hand.
+                Ok(claimed_at.map(|claimed_at| Claimed { stored: claimed, value, claimed_at }))
+            }
+            Err(TxnError::Refused { refusal: Refusal::BadVersion | Refusal::NoNode, .. }) => {
+                debug!(%path, "another worker was faster");
+                Ok(None)
+            }
+            Err(error) if error.is_lost() => Err(NotTaken::Restart),
+            Err(error) => Err(NotTaken::Failed(error.into())),
+        }
+    }
+
+    async fn is_free(&self, item: ItemName, stored: &Stored, deadline: Deadline) -> Result<bool, NotTaken> {
+        let Some(claim) = &stored.claim else { return Ok(true) };
+        let is_listed = self.shared.candidates.lock().has_worker(claim);
+        let mut known = if is_listed { ClaimNode::Exists } else { ClaimNode::Unread };
+        loop {
+            match judge(stored, known) {
+                Verdict::Free => return Ok(true),
+                Verdict::Claimed => {
+                    self.shared.candidates.lock().met_claim(item, claim);
+                    return Ok(false);
+                }
+                Verdict::ReadClaim => {
+                    let node = self.workers.directory().child(claim).map_err(Error::from)?;
+                    known = match self.read(&node, deadline).await? {
+                        Some(_) => ClaimNode::Exists,
+                        None => ClaimNode::Missing,
+                    };
+                }
+            }
+        }
+    }
+
+    async fn read(&self, path: &ZnodePath, deadline: Deadline) -> Result<Option<(Vec<u8>, Stat)>, NotTaken> {
+        loop {
+            match self.manager().znodes().read(path).await {
+                Ok(read) => return Ok(read),
+                Err(error) if error.is_transient() && !deadline.has_passed() => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(NotTaken::Failed(error)),
+            }
+        }
+    }
+
+    fn unreadable(&self, path: &ZnodePath, cause: String) -> Error {
+        WorkQueueError::Unreadable { path: self.manager().whole_path(path), cause }.into()
+    }
+}
+
+/// An item that was claimed.
+struct Claimed<T> {
+    stored: Stored,
+    value: T,
+    /// The transaction of the claim.
+    claimed_at: Zxid,
+}

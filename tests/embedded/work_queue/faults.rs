@@ -1,0 +1,207 @@
+//! Every fault at every request, and a drop at every await.
+
+use std::collections::BTreeMap;
+
+use lockkeeper::error::Outcome;
+use lockkeeper::{ConnectionManager, Error};
+use lockkeeper_test_recipes::mutex::Plain;
+use lockkeeper_testserver::fault::Subject;
+use lockkeeper_testserver::{Fault, Op, When};
+
+use super::{Queue, client, drain, items, put, queue, server, take, write, written};
+use crate::cancellation::dropped_anywhere;
+use crate::limit::within;
+
+/// What strikes at a request.
+#[derive(Clone, Copy, Debug)]
+enum Strike {
+    Drop(Fault),
+    /// The session ends before the request is applied, or after, and it is not answered.
+    Expire(Fault),
+    /// The connection breaks, and the request is applied when the client has gone on.
+    Late,
+}
+
+const STRIKES: [Strike; 5] = [
+    Strike::Drop(Fault::DropConnectionBefore),
+    Strike::Drop(Fault::DropConnectionAfter),
+    Strike::Expire(Fault::HoldRequest),
+    Strike::Expire(Fault::DropReply),
+    Strike::Late,
+];
+
+/// What is known of each value after its put.
+type Puts = BTreeMap<String, Outcome>;
+
+/// Puts, takes, gives up, and does.
+async fn work(queue: Queue) -> Puts {
+    let mut puts = Puts::new();
+    let outcome = |put: Result<(), Error>| put.map_or_else(|error| error.outcome(), |()| Outcome::Applied);
+    for value in ["a", "b"] {
+        puts.insert(value.to_owned(), outcome(queue.put(&value.to_owned()).await));
+    }
+    let both = ["c".to_owned(), "d".to_owned()];
+    let put_all = outcome(queue.put_all(&both).await);
+    puts.extend(both.map(|value| (value, put_all)));
+    for is_done in [false, true, true] {
+        match queue.try_take().await {
+            // The drain finds what is not done.
+            Ok(Some(item)) if is_done => drop(write(item).await),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    puts
+}
+
+/// The number of requests of each kind.
+async fn requests() -> BTreeMap<String, (Op, u64)> {
+    let server_fixture = server().await;
+    let queue = queue(&client(&server_fixture).await);
+    let session = server_fixture.sessions_of_actor()[0];
+    let transcript = server_fixture.server.transcript();
+    work(queue).await;
+    let mut counts = BTreeMap::new();
+    for passed in transcript.passed().into_iter().filter(|passed| passed.session == session) {
+        if let Subject::Request(op) = passed.subject
+            && op != Op::Ping
+        {
+            counts.entry(format!("{op:?}")).or_insert((op, 0)).1 += 1;
+        }
+    }
+    counts
+}
+
+async fn strike(op: Op, nth: u64, strike: Strike) {
+    let case = format!("{strike:?} at {op:?} {nth}");
+    let server_fixture = server().await;
+    let manager = client(&server_fixture).await;
+    let session = server_fixture.sessions_of_actor()[0];
+    let fault = match strike {
+        Strike::Drop(fault) | Strike::Expire(fault) => fault,
+        Strike::Late => Fault::HoldRequest,
+    };
+    let armed = server_fixture.server.fault(When::op(op).session(session).nth(nth), fault);
+    let mut working = tokio::spawn(work(queue(&manager)));
+    let puts = tokio::select! {
+        puts = &mut working => puts.unwrap(),
+        () = armed.hit() => {
+            match strike {
+                Strike::Drop(_) => {}
+                Strike::Expire(_) => {
+                    server_fixture.server.expire(session);
+                    armed.release();
+                }
+                Strike::Late => {
+                    let back = server_fixture
+                        .server
+                        .fault(When::connect().session(session), Fault::DelayRequest(std::time::Duration::ZERO));
+                    server_fixture.server.drop_connections();
+                    within(&case, back.hit()).await.unwrap();
+                    server_fixture.round_trip_of_rival().await.unwrap();
+                    armed.release();
+                }
+            }
+            within(&case, working).await.unwrap().unwrap()
+        }
+    };
+    drop(manager);
+    // Until no worker of the actor claims an item.
+    let drained = async {
+        while !server_fixture.server.inspect(items).is_empty() {
+            drain(&queue(&server_fixture.rival)).await;
+        }
+    };
+    within(&case, drained).await.unwrap();
+    let written = written(&server_fixture);
+    for (value, outcome) in puts {
+        let count = written.iter().filter(|one| **one == value).count();
+        let is_right = match outcome {
+            Outcome::Applied => count == 1,
+            Outcome::NotApplied => count == 0,
+            Outcome::Unknown => count <= 1,
+        };
+        assert!(is_right, "{case}: {value} is {outcome:?} and was done {count} times");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_item_is_done_once_under_every_fault_at_every_request() {
+    let mut cases = 0;
+    for (op, count) in requests().await.into_values() {
+        for nth in 1..=count {
+            for one in STRIKES {
+                strike(op, nth, one).await;
+                cases += 1;
+            }
+        }
+    }
+    assert!(cases > 50, "{cases}");
+}
+
+#[tokio::test]
+async fn an_item_whose_session_ends_is_done_by_another_and_by_no_other() {
+    let server_fixture = server().await;
+    let (here, there) = (queue(&client(&server_fixture).await), queue(&server_fixture.rival));
+    put(&there, &["a"]).await;
+    let item = take(&here).await;
+    assert!(server_fixture.server.expire(server_fixture.sessions_of_actor()[0]));
+    let again = take(&there).await;
+    assert!(again.fencing_token() > item.fencing_token());
+    assert_eq!(again.attempts(), 2);
+    write(again).await.unwrap();
+    within("the loss", item.lost()).await.unwrap();
+    let refused = write(item).await.unwrap_err();
+    assert!(refused.is_lost(), "{refused}");
+    assert_eq!(written(&server_fixture), ["a"]);
+}
+
+#[tokio::test]
+async fn a_done_whose_session_ends_before_its_answer_says_whether_it_is_applied() {
+    for (fault, is_committed) in [(Fault::DropReply, true), (Fault::DropConnectionBefore, false)] {
+        let server_fixture = server().await;
+        let manager = client(&server_fixture).await;
+        let (here, there) = (queue(&manager), queue(&server_fixture.rival));
+        put(&there, &["a"]).await;
+        let item = take(&here).await;
+        let session = server_fixture.sessions_of_actor()[0];
+        let when = When::op(Op::Multi).path(&format!("{}/*", super::ITEMS)).session(session).always();
+        let lost = server_fixture.server.fault(when, fault);
+        let done = tokio::spawn(write(item));
+        within("the transaction", lost.hit()).await.unwrap();
+        assert!(server_fixture.server.expire(session));
+        let done = within("the outcome", done).await.unwrap().unwrap();
+        match done {
+            Ok(()) => assert!(is_committed),
+            Err(error) => assert!(error.is_lost() && !error.outcome_unknown() && !is_committed, "{error}"),
+        }
+        drain(&there).await;
+        assert_eq!(written(&server_fixture), ["a"], "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_whose_node_is_deleted_by_hand_writes_nothing() {
+    let server_fixture = server().await;
+    let (here, there) = (queue(&client(&server_fixture).await), queue(&server_fixture.rival));
+    put(&there, &["a"]).await;
+    let item = take(&here).await;
+    assert!(server_fixture.server.delete_node(item.hold().path()));
+    let again = take(&there).await;
+    let refused = write(item).await.unwrap_err();
+    assert!(refused.is_lost(), "{refused}");
+    write(again).await.unwrap();
+    assert_eq!(written(&server_fixture), ["a"]);
+}
+
+#[tokio::test]
+async fn calls_dropped_anywhere_under_any_fault_leave_no_worker() {
+    let calls = |actor: ConnectionManager| async move {
+        let queue = queue(&actor);
+        let _ = queue.put(&"a".to_owned()).await;
+        if let Ok(Some(item)) = queue.try_take().await {
+            // The item may be lost by now.
+            let _ = item.done().await;
+        }
+    };
+    dropped_anywhere(&Plain, calls).await;
+}
