@@ -33,7 +33,7 @@
 //!
 //! * `recipe`: `mutex`, `reentrant_mutex`, `read`, `write`, `semaphore`, `semaphore_turn`, `rate_limiter`,
 //!   `election`, `schedule`, `once_cell`, `counter`, `shared_value`, `barrier`, `double_barrier`,
-//!   `partition`; `other`, or the name that the author of a further recipe sets by
+//!   `partition`, `work_queue`; `other`, or the name that the author of a further recipe sets by
 //!   [`LockQueue::with_metric_name`](crate::LockQueue::with_metric_name). Each member of a multi-lock counts
 //!   by itself.
 //! * `outcome` of a wait: `granted`, `busy` (a try that was not granted), `timeout`, `error`, `cancelled`

@@ -41,3 +41,4 @@ mod shutdown;
 mod support;
 mod thousands;
 mod view;
+mod work_queue;

@@ -15,7 +15,7 @@ const ITEMS_PER_TAKE: usize = 8;
 ///
 /// All of it is a hint: whether an item is free is decided by its node.
 #[derive(Debug, Default)]
-pub(super) struct Candidates {
+pub(super) struct ItemCandidates {
     ready: VecDeque<ItemName>,
     /// The worker that each of these items names. A claim ends only with the item, or with its worker.
     claimed: HashMap<ItemName, String>,
@@ -24,7 +24,7 @@ pub(super) struct Candidates {
     left: usize,
 }
 
-impl Candidates {
+impl ItemCandidates {
     /// Records a list of the items and the workers.
     pub(super) fn listed(&mut self, items: &[String], workers: Vec<String>) {
         let mut items: Vec<ItemName> = items.iter().filter_map(|name| ItemName::parse(name)).collect();
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn one_taker_takes_the_first_item_first() {
-        let mut candidates = Candidates::default();
+        let mut candidates = ItemCandidates::default();
         assert_eq!(candidates.next(None), None);
         candidates.listed(&names(&[3, 1, 2]), Vec::new());
         assert_eq!([candidates.next(None), candidates.next(None)], [Some(item(1)), Some(item(2))]);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn an_item_is_skipped_as_long_as_the_node_of_its_worker_is_listed() {
-        let mut candidates = Candidates::default();
+        let mut candidates = ItemCandidates::default();
         candidates.met_claim(item(1), "a");
         candidates.listed(&names(&[1, 2]), vec!["a".to_owned()]);
         assert_eq!(candidates.next(None), Some(item(2)));
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_list_serves_takes_in_proportion_to_its_length() {
         for (length, takes) in [(1, 1), (8, 2), (800, 101)] {
-            let mut candidates = Candidates::default();
+            let mut candidates = ItemCandidates::default();
             candidates.listed(&names(&(0..length).collect::<Vec<_>>()), Vec::new());
             let mut taken = 0;
             while let Some(item) = candidates.next(None) {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_collision_goes_on_among_the_first_items() {
-        let mut candidates = Candidates::default();
+        let mut candidates = ItemCandidates::default();
         candidates.listed(&names(&(0..40).collect::<Vec<_>>()), Vec::new());
         for spread in [5, 21, usize::MAX] {
             let next = candidates.next(Some(spread)).unwrap();

@@ -40,7 +40,7 @@ pub(super) fn judge(stored: &Stored, claim: ClaimNode) -> Verdict {
 /// The answer to a request that is not applied, as far as is known, and that also writes the record of its
 /// worker at a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum TxnAnswer {
     /// The record has another version.
     RecordRefused,
     /// Another operation was refused, and the record had the right version.
@@ -55,15 +55,15 @@ pub(super) enum Answer {
 
 /// What follows from an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum TxnStep {
     /// The transaction is applied, by an earlier request.
     AppliedBefore,
     /// No request is applied, and none will be.
     NotApplied,
     /// Send the same request again.
     Again,
-    /// An earlier request may be applied still: [write the record](after_seal), so that it cannot.
-    Seal,
+    /// An earlier request may be applied still: [write the record](after_fence), so that it cannot.
+    Fence,
 }
 
 /// What follows from the answer to a request. `in_doubt`: an earlier request of the same transaction had no
@@ -71,19 +71,19 @@ pub(super) enum Step {
 ///
 /// The servers try the operations in order, and the write of the record is the first one behind the check of
 /// the worker's node.
-pub(super) fn after(answer: Answer, in_doubt: bool) -> Step {
+pub(super) fn after(answer: TxnAnswer, in_doubt: bool) -> TxnStep {
     match (answer, in_doubt) {
         // Only this worker writes its record.
-        (Answer::RecordRefused, true) => Step::AppliedBefore,
-        (Answer::RecordRefused | Answer::Refused | Answer::Lost, false) => Step::NotApplied,
-        (Answer::Refused | Answer::Lost, true) => Step::Seal,
-        (Answer::NotNow | Answer::Unknown, _) => Step::Again,
+        (TxnAnswer::RecordRefused, true) => TxnStep::AppliedBefore,
+        (TxnAnswer::RecordRefused | TxnAnswer::Refused | TxnAnswer::Lost, false) => TxnStep::NotApplied,
+        (TxnAnswer::Refused | TxnAnswer::Lost, true) => TxnStep::Fence,
+        (TxnAnswer::NotNow | TxnAnswer::Unknown, _) => TxnStep::Again,
     }
 }
 
 /// The answer to a write of the record that no transaction can be applied after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sealed {
+pub(super) enum FencedRecord {
     /// The record had the version of the transaction, and has the next one now.
     Written,
     /// The record has another version, and is what a transaction writes.
@@ -92,10 +92,10 @@ pub(super) enum Sealed {
     Before,
 }
 
-/// Whether the transaction in doubt is applied, once its record is sealed. It is final.
-pub(super) fn after_seal(sealed: Sealed) -> bool {
-    match sealed {
-        Sealed::Committed => true,
-        Sealed::Written | Sealed::Before => false,
+/// Whether the transaction in doubt is applied, once its record is fenced. It is final.
+pub(super) fn after_fence(fenced: FencedRecord) -> bool {
+    match fenced {
+        FencedRecord::Committed => true,
+        FencedRecord::Written | FencedRecord::Before => false,
     }
 }

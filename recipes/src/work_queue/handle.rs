@@ -7,8 +7,8 @@ use lockkeeper_core::{
     ZnodePath,
 };
 
-use super::shared::Shared;
-use super::worker::Worker;
+use super::shared::SharedWork;
+use super::worker::QueueWorker;
 use crate::limits;
 use crate::value::SharedData;
 
@@ -24,10 +24,10 @@ const CAPACITY_MAX: u32 = 40_000;
 /// A queue of items that processes put and work off: an item is done exactly once in ZooKeeper, at least once
 /// outside, and never lost.
 ///
-/// [`take`](Self::take) returns an [`Item`](super::Item), which nobody else has while it is valid. The process
-/// does the work, and ends it by [`done`](super::Item::done), or by [`done_with`](super::Item::done_with),
-/// whose writes are committed in the transaction that deletes the item. The item of a process that crashes,
-/// and one that is dropped or lost, is free again at its old place.
+/// [`take`](Self::take) returns a [`WorkItem`](super::WorkItem), which nobody else has while it is valid. The
+/// process does the work, and ends it by [`done`](super::WorkItem::done), or by
+/// [`done_with`](super::WorkItem::done_with), whose writes are committed in the transaction that deletes the
+/// item. The item of a process that crashes, and one that is dropped or lost, is free again at its old place.
 ///
 /// A clone is cheap. Clones, and other objects with the same path in any process, are the same queue. The
 /// path belongs to the queue alone.
@@ -35,10 +35,10 @@ const CAPACITY_MAX: u32 = 40_000;
 /// # What is once
 ///
 /// * An item that was put is done at most once, and so are the writes that
-///   [`done_with`](super::Item::done_with) commits with it, whatever crashes, pauses or sets its clock.
+///   [`done_with`](super::WorkItem::done_with) commits with it, whatever crashes, pauses or sets its clock.
 /// * A put whose answer is lost is found out: it puts its items once.
 /// * The work itself may begin again: if a process is lost before `done`, the item is taken again. Give
-///   writes outside ZooKeeper the [fencing token](super::Item::fencing_token) of the item.
+///   writes outside ZooKeeper the [fencing token](super::WorkItem::fencing_token) of the item.
 ///
 /// # Ordering and fairness
 ///
@@ -60,14 +60,14 @@ const CAPACITY_MAX: u32 = 40_000;
 ///
 /// # Session loss
 ///
-/// The item of an expired session is lost: [`lost`](super::Item::lost) resolves before another process can
-/// take it. A waiting taker goes on in the next session.
+/// The item of an expired session is lost: [`lost`](super::WorkItem::lost) resolves before another process
+/// can take it. A waiting taker goes on in the next session.
 ///
 /// # Layout
 ///
 /// `<path>/items/<priority>-<number>` is an item, persistent; its data names its worker.
-/// `<path>/workers/_c_<id>-worker-<number>` is a worker, ephemeral. `<path>/records/<id>` is the record of its
-/// transactions, persistent, and deleted with the worker. A crash leaves one record behind.
+/// `<path>/workers/_c_<id>-worker-<number>` is a worker, ephemeral. `<path>/records/<id>` is the record of
+/// its transactions, persistent, and deleted with the worker. A crash leaves one record behind.
 ///
 /// # Examples
 ///
@@ -94,7 +94,7 @@ pub struct WorkQueue<T> {
     pub(super) items: ZnodePath,
     records: ZnodePath,
     pub(super) workers: LockQueue,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedWork>,
     pub(super) capacity: u32,
     of: PhantomData<fn(T) -> T>,
 }
@@ -114,13 +114,13 @@ impl<T: SharedData> WorkQueue<T> {
         let workers = LockQueue::new(manager, workers, WORKER, RULE)?
             .with_metric_name("work_queue")
             .with_reads(&reads)?;
-        let shared = Shared::of(manager, &path);
+        let shared = SharedWork::of(manager, &path);
         Ok(Self { path, items, records, workers, shared, capacity: CAPACITY_MAX, of: PhantomData })
     }
 
     /// Sets how many items the queue has room for: a put that finds as many fails with
-    /// [`WorkQueueError::Full`](super::WorkQueueError::Full). Default and maximum: 40,000, whose names fit into
-    /// one answer of the servers.
+    /// [`WorkQueueError::Full`](super::WorkQueueError::Full). Default and maximum: 40,000, whose names fit
+    /// into one answer of the servers.
     ///
     /// A put reads the number of items before it puts its own. So the queue may exceed the bound by the items
     /// of the puts that are in flight at the same moment, in all processes. All users of the queue give the
@@ -164,15 +164,15 @@ impl<T: SharedData> WorkQueue<T> {
     }
 
     /// A worker that no other call uses.
-    pub(super) async fn worker(&self, deadline: Deadline) -> Result<Worker, Error> {
+    pub(super) async fn worker(&self, deadline: Deadline) -> Result<QueueWorker, Error> {
         match self.shared.unpark() {
             Some(worker) => Ok(worker),
-            None => Worker::create(&self.workers, &self.records, deadline).await,
+            None => QueueWorker::create(&self.workers, &self.records, deadline).await,
         }
     }
 
     /// Keeps a worker for the next call of this process.
-    pub(super) fn park(&self, worker: Worker) {
+    pub(super) fn park(&self, worker: QueueWorker) {
         self.shared.park(self.manager(), worker);
     }
 }

@@ -8,7 +8,7 @@ use lockkeeper_core::{
 
 use super::error::WorkQueueError;
 use super::shared::FreedItem;
-use super::worker::Worker;
+use super::worker::QueueWorker;
 
 /// An item of a [`WorkQueue`](super::WorkQueue) that this process has taken: nobody else has it while it is
 /// valid.
@@ -20,9 +20,9 @@ use super::worker::Worker;
 /// It has the methods of a [`Guard`](crate::Guard): see there what a drop and a leak mean.
 #[must_use = "an item that is not kept is free again at once"]
 #[clippy::has_significant_drop]
-pub struct Item<T> {
+pub struct WorkItem<T> {
     // Drop order: the claim ends before the takers of this process are told.
-    worker: Worker,
+    worker: QueueWorker,
     freed: FreedItem,
     path: ZnodePath,
     token: FencingToken,
@@ -30,9 +30,9 @@ pub struct Item<T> {
     attempts: u32,
 }
 
-impl<T> Item<T> {
+impl<T> WorkItem<T> {
     pub(super) fn new(
-        worker: Worker,
+        worker: QueueWorker,
         path: ZnodePath,
         claimed_at: Zxid,
         freed: FreedItem,
@@ -100,8 +100,8 @@ impl<T> Item<T> {
     ///
     /// # Errors
     ///
-    /// [`Lost`] if the item was lost before `work` was done. The effects of `work` until then remain: give its
-    /// writes the [fencing token](Self::fencing_token), or make them by [`done_with`](Self::done_with).
+    /// [`Lost`] if the item was lost before `work` was done. The effects of `work` until then remain: give
+    /// its writes the [fencing token](Self::fencing_token), or make them by [`done_with`](Self::done_with).
     ///
     /// # Cancel safety
     ///
@@ -197,17 +197,17 @@ impl<T> Item<T> {
     ///
     /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
-        let Self { worker: Worker { hold, record }, freed, .. } = self;
+        let Self { worker: QueueWorker { hold, record }, freed, .. } = self;
         let released = hold.release().await;
         drop((record, freed));
         released
     }
 }
 
-impl<T: Debug> Debug for Item<T> {
+impl<T: Debug> Debug for WorkItem<T> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Item")
+            .debug_struct("WorkItem")
             .field("path", &self.path)
             .field("value", &self.value)
             .field("token", &self.token)

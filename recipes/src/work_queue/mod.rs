@@ -4,9 +4,9 @@
 //!
 //! An item is a persistent node, `<path>/items/<priority>-<number>`. A *worker* is an ephemeral node in
 //! `<path>/workers`, with a unique name. A worker claims an item by a transaction that checks the worker's
-//! node, and writes its name into the data of the item, if the item has the version that was read. So the item
-//! is claimed as long as that worker's node exists. One more transaction checks the worker's node, deletes the
-//! item, and applies the writes of the work. The worker then claims its next item.
+//! node, and writes its name into the data of the item, if the item has the version that was read. So the
+//! item is claimed as long as that worker's node exists. One more transaction checks the worker's node,
+//! deletes the item, and applies the writes of the work. The worker then claims its next item.
 //!
 //! Each transaction also writes the worker's *record*, a persistent node of its own, at the version that the
 //! worker knows. So a transaction whose answer is lost is applied at most once however often it is sent, and
@@ -41,4 +41,4 @@ mod worker;
 
 pub use self::error::WorkQueueError;
 pub use self::handle::WorkQueue;
-pub use self::item::Item;
+pub use self::item::WorkItem;

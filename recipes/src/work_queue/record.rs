@@ -8,7 +8,7 @@ use lockkeeper_core::{
 };
 use tracing::debug;
 
-use super::decide::{Answer, Sealed, Step, after, after_seal};
+use super::decide::{FencedRecord, TxnAnswer, TxnStep, after, after_fence};
 /// The pause before a request is sent again.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const COMMITTED: &[u8] = b"committed";
 
 /// The data of a record that no earlier transaction can be applied after.
-const SEALED: &[u8] = b"sealed";
+const FENCED: &[u8] = b"fenced";
 
 /// The number of operations of a transaction that are not the caller's.
 const OWN_WRITES: usize = 1;
@@ -24,21 +24,21 @@ const OWN_WRITES: usize = 1;
 /// A record. Dropping it deletes the node in the background: no transaction that is on its way is applied
 /// after that.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct WorkerRecord {
     manager: ConnectionManager,
     path: ZnodePath,
     version: i32,
 }
 
 /// A transaction that is applied.
-pub(super) enum Committed {
+pub(super) enum RecordedTxn {
     /// With the results of the caller's writes.
     Now(Vec<TxnResult>),
     /// By a request whose answer was lost.
     Before,
 }
 
-impl Record {
+impl WorkerRecord {
     /// Creates the record at `path`, whose name is never used again.
     pub(super) async fn create(manager: &ConnectionManager, path: ZnodePath) -> Result<Self, Error> {
         // From here on a drop deletes the node.
@@ -62,7 +62,7 @@ impl Record {
         &mut self,
         hold: &Hold,
         writes: impl for<'a> FnOnce(Txn<'a>) -> Txn<'a>,
-    ) -> Result<Committed, TxnError> {
+    ) -> Result<RecordedTxn, TxnError> {
         let deadline = Deadline::after(self.manager.operation_timeout());
         let txn = writes(hold.txn().set(&self.path, COMMITTED, self.version));
         let mut in_doubt: Option<TxnError> = None;
@@ -70,29 +70,29 @@ impl Record {
             let error = match txn.clone().commit().await {
                 Ok(results) => {
                     self.version += 1;
-                    return Ok(Committed::Now(results.into_iter().skip(OWN_WRITES).collect()));
+                    return Ok(RecordedTxn::Now(results.into_iter().skip(OWN_WRITES).collect()));
                 }
                 Err(error) => error,
             };
             match after(answer_of(&error), in_doubt.is_some()) {
-                Step::AppliedBefore => {
+                TxnStep::AppliedBefore => {
                     self.version += 1;
-                    return Ok(Committed::Before);
+                    return Ok(RecordedTxn::Before);
                 }
-                Step::NotApplied => return Err(of_caller(error)),
-                Step::Seal => {
-                    debug!(path = %self.path, %error, "sealing the record of a transaction in doubt");
-                    let sealed = self.seal().await.map_err(|_| unknown(hold, &error))?;
-                    return match after_seal(sealed) {
-                        true => Ok(Committed::Before),
+                TxnStep::NotApplied => return Err(of_caller(error)),
+                TxnStep::Fence => {
+                    debug!(path = %self.path, %error, "fencing the record of a transaction in doubt");
+                    let fenced = self.fence().await.map_err(|_| unknown(hold, &error))?;
+                    return match after_fence(fenced) {
+                        true => Ok(RecordedTxn::Before),
                         false => Err(of_caller(error)),
                     };
                 }
-                Step::Again if error.outcome_unknown() => {
+                TxnStep::Again if error.outcome_unknown() => {
                     debug!(path = %self.path, %error, "sending the transaction again");
                     in_doubt = Some(error.clone());
                 }
-                Step::Again => {}
+                TxnStep::Again => {}
             }
             if deadline.has_passed() {
                 return Err(in_doubt.unwrap_or(error));
@@ -102,20 +102,24 @@ impl Record {
     }
 
     /// Writes the record, so that no earlier transaction can be applied any more, and says whether one was.
-    async fn seal(&mut self) -> Result<Sealed, Error> {
+    async fn fence(&mut self) -> Result<FencedRecord, Error> {
         let (znodes, deadline) = (self.manager.znodes(), Deadline::after(self.manager.operation_timeout()));
         loop {
-            let error = match znodes.write(&self.path, SEALED, self.version).await {
+            let error = match znodes.write(&self.path, FENCED, self.version).await {
                 Ok(stat) => {
                     self.version = stat.version;
-                    return Ok(Sealed::Written);
+                    return Ok(FencedRecord::Written);
                 }
                 Err(Error::Refused { refusal: Refusal::BadVersion, .. }) => {
                     match znodes.read(&self.path).await {
                         Ok(Some((data, stat))) => {
                             self.version = stat.version;
                             let is_committed = data == COMMITTED;
-                            return Ok(if is_committed { Sealed::Committed } else { Sealed::Before });
+                            return Ok(if is_committed {
+                                FencedRecord::Committed
+                            } else {
+                                FencedRecord::Before
+                            });
                         }
                         Ok(None) => return Err(self.missing()),
                         Err(error) => error,
@@ -139,7 +143,7 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for WorkerRecord {
     fn drop(&mut self) {
         if self.manager.is_closing() {
             return;
@@ -162,15 +166,15 @@ async fn pause(deadline: Deadline, error: Error) -> Result<(), Error> {
     Ok(())
 }
 
-fn answer_of(error: &TxnError) -> Answer {
+fn answer_of(error: &TxnError) -> TxnAnswer {
     match error {
-        TxnError::Lost(_) => Answer::Lost,
-        TxnError::Refused { refusal, .. } if refusal.is_transient() => Answer::NotNow,
+        TxnError::Lost(_) => TxnAnswer::Lost,
+        TxnError::Refused { refusal, .. } if refusal.is_transient() => TxnAnswer::NotNow,
         // A record that is missing proves nothing.
-        TxnError::Refused { index: 0, refusal: Refusal::BadVersion, .. } => Answer::RecordRefused,
-        error if error.outcome_unknown() => Answer::Unknown,
-        error if error.is_transient() => Answer::NotNow,
-        _ => Answer::Refused,
+        TxnError::Refused { index: 0, refusal: Refusal::BadVersion, .. } => TxnAnswer::RecordRefused,
+        error if error.outcome_unknown() => TxnAnswer::Unknown,
+        error if error.is_transient() => TxnAnswer::NotNow,
+        _ => TxnAnswer::Refused,
     }
 }
 

@@ -8,27 +8,27 @@ use lockkeeper_core::{ConnectionManager, ManagerExt, ZnodePath};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
-use super::candidates::Candidates;
+use super::candidates::ItemCandidates;
 use super::name::ItemName;
-use super::worker::{ParkedWorker, Worker};
+use super::worker::{ParkedWorker, QueueWorker};
 
 /// How long a worker is kept for the next call.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 
 /// The state that all users of one queue in one process share: one list, and the workers that no call uses.
 #[derive(Default)]
-pub(super) struct Shared {
-    pub(super) candidates: Mutex<Candidates>,
+pub(super) struct SharedWork {
+    pub(super) candidates: Mutex<ItemCandidates>,
     /// The taker that has the lock lists the queue for all others, and waits for all others.
     pub(super) list_turn: AsyncMutex<()>,
-    parked: Mutex<Parked>,
+    parked: Mutex<IdleWorkers>,
     /// An item of this process is free again, at its old place.
     is_freed: AtomicBool,
     pub(super) freed: Notify,
 }
 
 #[derive(Default)]
-struct Parked {
+struct IdleWorkers {
     workers: Vec<ParkedWorker>,
     /// The least number of parked workers since the last look of the task that ends idle ones.
     least: usize,
@@ -37,9 +37,9 @@ struct Parked {
 
 /// The queues of a manager, by path.
 #[derive(Default)]
-struct Queues(Mutex<HashMap<ZnodePath, Weak<Shared>>>);
+struct Queues(Mutex<HashMap<ZnodePath, Weak<SharedWork>>>);
 
-impl Shared {
+impl SharedWork {
     /// The state of the queue at `path`.
     pub(super) fn of(manager: &ConnectionManager, path: &ZnodePath) -> Arc<Self> {
         let queues = manager.shared_table::<Queues>();
@@ -54,7 +54,7 @@ impl Shared {
     }
 
     /// A worker that no call uses.
-    pub(super) fn unpark(&self) -> Option<Worker> {
+    pub(super) fn unpark(&self) -> Option<QueueWorker> {
         loop {
             let worker = {
                 let mut parked = self.parked.lock();
@@ -69,7 +69,7 @@ impl Shared {
     }
 
     /// Keeps a worker for the next call, for some seconds.
-    pub(super) fn park(self: &Arc<Self>, manager: &ConnectionManager, worker: Worker) {
+    pub(super) fn park(self: &Arc<Self>, manager: &ConnectionManager, worker: QueueWorker) {
         let Some(worker) = worker.park() else { return };
         let needs_task = {
             let mut parked = self.parked.lock();
@@ -94,17 +94,17 @@ impl Shared {
 /// The end of a claim of this process. Dropped behind the worker, it tells the takers of this process that an
 /// item is free at its old place.
 pub(super) struct FreedItem {
-    shared: Arc<Shared>,
+    shared: Arc<SharedWork>,
     is_done: bool,
 }
 
 impl FreedItem {
-    pub(super) fn of(shared: &Arc<Shared>) -> Self {
+    pub(super) fn of(shared: &Arc<SharedWork>) -> Self {
         Self { shared: Arc::clone(shared), is_done: false }
     }
 
     /// The item does not exist any more, and its worker is free for another one.
-    pub(super) fn done(mut self, manager: &ConnectionManager, worker: Worker) {
+    pub(super) fn done(mut self, manager: &ConnectionManager, worker: QueueWorker) {
         self.is_done = true;
         self.shared.park(manager, worker);
     }
@@ -120,7 +120,7 @@ impl Drop for FreedItem {
 }
 
 /// Ends the workers that were not needed for some seconds, until there is none.
-async fn end_idle(shared: Weak<Shared>) {
+async fn end_idle(shared: Weak<SharedWork>) {
     loop {
         tokio::time::sleep(IDLE_MAX).await;
         let Some(shared) = shared.upgrade() else { return };
@@ -140,8 +140,8 @@ async fn end_idle(shared: Weak<Shared>) {
     }
 }
 
-impl Debug for Shared {
+impl Debug for SharedWork {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Shared").finish_non_exhaustive()
+        formatter.debug_struct("SharedWork").finish_non_exhaustive()
     }
 }

@@ -11,31 +11,14 @@ use tracing::debug;
 use super::decide::{ClaimNode, Verdict, judge};
 use super::error::WorkQueueError;
 use super::handle::WorkQueue;
-use super::item::Item;
+use super::item::WorkItem;
 use super::name::ItemName;
-use super::record::Committed;
+use super::record::RecordedTxn;
 use super::shared::FreedItem;
 use super::stored::Stored;
-use super::worker::Worker;
+use super::worker::QueueWorker;
+use crate::lock::at_head::NotTaken;
 use crate::value::SharedData;
-
-/// The reason why a worker took nothing.
-enum NotTaken {
-    /// The node of the worker is lost: go on with another one.
-    Restart,
-    /// No item was free in time.
-    NotNow,
-    Failed(Error),
-}
-
-impl From<Error> for NotTaken {
-    fn from(error: Error) -> Self {
-        match error.is_lost() {
-            true => Self::Restart,
-            false => Self::Failed(error),
-        }
-    }
-}
 
 /// The pause before a read is sent again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -55,7 +38,7 @@ impl<T: SharedData> WorkQueue<T> {
     /// # Cancel safety
     ///
     /// Cancel safe: a dropped call leaves no claim, and the item that it was about to claim is free.
-    pub async fn take(&self) -> Result<Item<T>, Error> {
+    pub async fn take(&self) -> Result<WorkItem<T>, Error> {
         self.take_by(Deadline::never()).await
     }
 
@@ -72,7 +55,7 @@ impl<T: SharedData> WorkQueue<T> {
     /// # Cancel safety
     ///
     /// As [`take`](Self::take).
-    pub async fn take_timeout(&self, timeout: Duration) -> Result<Item<T>, Error> {
+    pub async fn take_timeout(&self, timeout: Duration) -> Result<WorkItem<T>, Error> {
         self.take_by(Deadline::after(timeout)).await
     }
 
@@ -90,11 +73,11 @@ impl<T: SharedData> WorkQueue<T> {
     /// # Cancel safety
     ///
     /// As [`take`](Self::take).
-    pub async fn try_take(&self) -> Result<Option<Item<T>>, Error> {
+    pub async fn try_take(&self) -> Result<Option<WorkItem<T>>, Error> {
         self.run(Deadline::after(self.manager().operation_timeout()), false).await
     }
 
-    async fn take_by(&self, deadline: Deadline) -> Result<Item<T>, Error> {
+    async fn take_by(&self, deadline: Deadline) -> Result<WorkItem<T>, Error> {
         if deadline.is_immediate() {
             return self.try_take().await?.ok_or_else(|| self.timeout_error(deadline));
         }
@@ -102,11 +85,10 @@ impl<T: SharedData> WorkQueue<T> {
     }
 
     fn timeout_error(&self, deadline: Deadline) -> Error {
-        let phase = Phase::Recipe("waiting for an item that is free".into());
-        Error::Timeout { phase, path: self.whole_path(), waited: deadline.waited() }
+        Error::Timeout { phase: waiting(), path: self.whole_path(), waited: deadline.waited() }
     }
 
-    async fn run(&self, deadline: Deadline, waits: bool) -> Result<Option<Item<T>>, Error> {
+    async fn run(&self, deadline: Deadline, waits: bool) -> Result<Option<WorkItem<T>>, Error> {
         let taken = async {
             loop {
                 let worker = self.worker(deadline).await?;
@@ -114,7 +96,7 @@ impl<T: SharedData> WorkQueue<T> {
                     Ok(item) => return Ok(Some(item)),
                     Err(NotTaken::Restart) if !deadline.has_passed() => {}
                     Err(NotTaken::Restart) => return Err(self.timeout_error(deadline)),
-                    Err(NotTaken::NotNow) => return Ok(None),
+                    Err(NotTaken::NotNow(_)) => return Ok(None),
                     Err(NotTaken::Failed(error)) => return Err(error),
                 }
             }
@@ -128,22 +110,22 @@ impl<T: SharedData> WorkQueue<T> {
 
     async fn take_as(
         &self,
-        mut worker: Worker,
+        mut worker: QueueWorker,
         deadline: Deadline,
         waits: bool,
-    ) -> Result<Item<T>, NotTaken> {
+    ) -> Result<WorkItem<T>, NotTaken> {
         let mut spread = None;
         loop {
             let Some(item) = self.next_item(&worker, spread, deadline, waits).await? else {
                 self.park(worker);
-                return Err(NotTaken::NotNow);
+                return Err(NotTaken::NotNow(waiting()));
             };
             match self.claim(&mut worker, item, deadline).await? {
                 Some(Claimed { stored, value, claimed_at }) => {
                     let path = self.items.child(&item.to_string()).map_err(Error::from)?;
                     self.shared.candidates.lock().taken(item, worker.name());
                     let freed = FreedItem::of(&self.shared);
-                    return Ok(Item::new(worker, path, claimed_at, freed, (value, stored.attempts)));
+                    return Ok(WorkItem::new(worker, path, claimed_at, freed, (value, stored.attempts)));
                 }
                 // Another process is at the same place of the queue.
                 None => spread = Some(worker.spread()),
@@ -154,7 +136,7 @@ impl<T: SharedData> WorkQueue<T> {
     /// The next item to try. The caller that has the lock lists for all others, and waits for all others.
     async fn next_item(
         &self,
-        worker: &Worker,
+        worker: &QueueWorker,
         spread: Option<usize>,
         deadline: Deadline,
         waits: bool,
@@ -167,7 +149,7 @@ impl<T: SharedData> WorkQueue<T> {
             biased;
             turn = self.shared.list_turn.lock() => turn,
             _ = monitor.lost() => return Err(NotTaken::Restart),
-            () = deadline.passed() => return Err(NotTaken::NotNow),
+            () = deadline.passed() => return Err(NotTaken::NotNow(waiting())),
         };
         loop {
             // The one before has listed, or an item was given up.
@@ -186,7 +168,7 @@ impl<T: SharedData> WorkQueue<T> {
                 () = changes.any() => {}
                 () = self.shared.freed.notified() => {}
                 _ = monitor.lost() => return Err(NotTaken::Restart),
-                () = deadline.passed() => return Err(NotTaken::NotNow),
+                () = deadline.passed() => return Err(NotTaken::NotNow(waiting())),
             }
             self.shared.candidates.lock().forget_list();
         }
@@ -196,7 +178,7 @@ impl<T: SharedData> WorkQueue<T> {
         let (results, changes) = tokio::select! {
             biased;
             read = self.workers.watch_reads(monitor) => read?,
-            () = deadline.passed() => return Err(NotTaken::NotNow),
+            () = deadline.passed() => return Err(NotTaken::NotNow(waiting())),
         };
         let mut lists = results.into_iter().map(|result| match result {
             ReadResult::Children { names, .. } => names,
@@ -210,7 +192,7 @@ impl<T: SharedData> WorkQueue<T> {
     /// Claims the item if it is free.
     async fn claim(
         &self,
-        worker: &mut Worker,
+        worker: &mut QueueWorker,
         item: ItemName,
         deadline: Deadline,
     ) -> Result<Option<Claimed<T>>, NotTaken> {
@@ -230,11 +212,11 @@ impl<T: SharedData> WorkQueue<T> {
         match worker.record.commit(&worker.hold, |txn| txn.set(&path, data, stat.version)).await {
             Ok(committed) => {
                 let claimed_at = match committed {
-                    Committed::Now(results) => results.first().and_then(|result| match result {
+                    RecordedTxn::Now(results) => results.first().and_then(|result| match result {
                         TxnResult::Written { stat, .. } => Some(stat.mzxid),
                         _ => None,
                     }),
-                    Committed::Before => None,
+                    RecordedTxn::Before => None,
                 };
                 let claimed_at = match claimed_at {
                     Some(claimed_at) => Some(claimed_at),
@@ -289,6 +271,11 @@ impl<T: SharedData> WorkQueue<T> {
     fn unreadable(&self, path: &ZnodePath, cause: String) -> Error {
         WorkQueueError::Unreadable { path: self.manager().whole_path(path), cause }.into()
     }
+}
+
+/// What a taker waits for.
+fn waiting() -> Phase {
+    Phase::Recipe("waiting for an item that is free".into())
 }
 
 /// An item that was claimed.

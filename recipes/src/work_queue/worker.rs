@@ -2,18 +2,18 @@ use std::fmt::{self, Debug, Formatter};
 
 use lockkeeper_core::{Deadline, DetachedNode, Error, Hold, HoldExt, LockQueue, NodeName, ZnodePath};
 
-use super::record::Record;
+use super::record::WorkerRecord;
 
 /// A worker: the node that claims items, and the record of its transactions. It claims one item at a time.
 ///
 /// Dropped, it gives up its item. A transaction that is on its way is not applied after that.
-pub(super) struct Worker {
+pub(super) struct QueueWorker {
     // Drop order: the claim ends first.
     pub(super) hold: Hold,
-    pub(super) record: Record,
+    pub(super) record: WorkerRecord,
 }
 
-impl Worker {
+impl QueueWorker {
     /// Creates the node and the record of a worker.
     pub(super) async fn create(
         workers: &LockQueue,
@@ -24,7 +24,7 @@ impl Worker {
         // A worker that claims nothing protects no work.
         hold.defer_loss_report();
         let name = NodeName::create_id(hold.path().name()).unwrap_or_else(|| hold.path().name());
-        let record = Record::create(hold.manager(), records.child(name)?).await?;
+        let record = WorkerRecord::create(hold.manager(), records.child(name)?).await?;
         Ok(Self { hold, record })
     }
 
@@ -49,16 +49,16 @@ impl Worker {
 /// A worker that no call uses.
 pub(super) struct ParkedWorker {
     node: DetachedNode,
-    record: Record,
+    record: WorkerRecord,
 }
 
 impl ParkedWorker {
     /// `None` if its node is lost.
-    pub(super) fn unpark(self) -> Option<Worker> {
+    pub(super) fn unpark(self) -> Option<QueueWorker> {
         let Self { node, record } = self;
         let hold = node.attach().ok()?;
         hold.defer_loss_report();
-        Some(Worker { hold, record })
+        Some(QueueWorker { hold, record })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Every fault at every request, and a drop at every await.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use lockkeeper::error::Outcome;
 use lockkeeper::{ConnectionManager, Error};
@@ -21,6 +22,9 @@ enum Strike {
     /// The connection breaks, and the request is applied when the client has gone on.
     Late,
 }
+
+/// Only seen.
+const DELAY: Fault = Fault::DelayRequest(Duration::ZERO);
 
 const STRIKES: [Strike; 5] = [
     Strike::Drop(Fault::DropConnectionBefore),
@@ -94,7 +98,7 @@ async fn strike(op: Op, nth: u64, strike: Strike) {
                 Strike::Late => {
                     let back = server_fixture
                         .server
-                        .fault(When::connect().session(session), Fault::DelayRequest(std::time::Duration::ZERO));
+                        .fault(When::connect().session(session), DELAY);
                     server_fixture.server.drop_connections();
                     within(&case, back.hit()).await.unwrap();
                     server_fixture.round_trip_of_rival().await.unwrap();
@@ -177,6 +181,36 @@ async fn a_done_whose_session_ends_before_its_answer_says_whether_it_is_applied(
         drain(&there).await;
         assert_eq!(written(&server_fixture), ["a"], "{fault:?}");
     }
+}
+
+#[tokio::test]
+async fn a_put_whose_answer_is_lost_puts_once() {
+    for fault in [Fault::DropConnectionAfter, Fault::DropConnectionBefore] {
+        let server_fixture = server().await;
+        let queue = queue(&client(&server_fixture).await);
+        put(&queue, &["a"]).await;
+        let session = server_fixture.sessions_of_actor()[0];
+        let when = When::op(Op::Multi).path(&format!("{}/*", super::ITEMS)).session(session);
+        let lost = server_fixture.server.fault(when, fault);
+        put(&queue, &["b"]).await;
+        assert_eq!((lost.hits(), server_fixture.server.inspect(items).len()), (1, 2), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_claim_of_an_item_that_was_claimed_since_its_read_is_refused() {
+    let server_fixture = server().await;
+    let (here, there) = (queue(&client(&server_fixture).await), queue(&server_fixture.rival));
+    put(&there, &["a"]).await;
+    let session = server_fixture.sessions_of_actor()[0];
+    let when = When::op(Op::Multi).path(&format!("{}/*", super::ITEMS)).session(session);
+    let held = server_fixture.server.fault(when, Fault::HoldRequest);
+    let taking = tokio::spawn(async move { here.try_take().await.unwrap() });
+    within("the claim", held.hit()).await.unwrap();
+    let item = take(&there).await;
+    held.release();
+    assert!(within("the refusal", taking).await.unwrap().unwrap().is_none(), "two have one item");
+    write(item).await.unwrap();
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ mod faults;
 
 use std::time::Duration;
 
-use lockkeeper::work_queue::Item;
+use lockkeeper::work_queue::WorkItem;
 use lockkeeper::znodes::CreateMode;
 use lockkeeper::{ConnectionManager, Error, WorkQueue};
 use lockkeeper_testserver::machine::Machine;
@@ -42,12 +42,12 @@ async fn put(queue: &Queue, values: &[&str]) {
     }
 }
 
-async fn take(queue: &Queue) -> Item<String> {
+async fn take(queue: &Queue) -> WorkItem<String> {
     within("an item", queue.take()).await.unwrap().unwrap()
 }
 
 /// Ends the item with a write of its value.
-async fn write(item: Item<String>) -> Result<(), Error> {
+async fn write(item: WorkItem<String>) -> Result<(), Error> {
     let path = format!("{WRITTEN}/{}-", item.value());
     item.done_with(|txn| txn.create_sequential(path, b"".to_vec())).await
 }
