@@ -181,8 +181,8 @@ fn answer_of(error: &TxnError) -> TxnAnswer {
 /// The error as the caller counts its writes.
 fn of_caller(error: TxnError) -> TxnError {
     match error {
-        TxnError::Refused { index, path, refusal } => {
-            TxnError::Refused { index: index.saturating_sub(OWN_WRITES), path, refusal }
+        TxnError::Refused { index, operation, path, refusal } => {
+            TxnError::Refused { index: index.saturating_sub(OWN_WRITES), operation, path, refusal }
         }
         error => error,
     }
