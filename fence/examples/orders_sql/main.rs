@@ -1,14 +1,14 @@
-//! Several processes sell the seats of one train from a database: one transaction writes the order and the rest
-//! of the stock, under a lock of ZooKeeper.
+//! Several processes sell the seats of one train from a database: one transaction writes the order and the
+//! rest of the stock, under a lock of ZooKeeper.
 //!
 //! Some sellers are stopped (SIGSTOP) between their look at the stock and their sale, until their session has
-//! expired and another seller has sold; one is killed there. A seller that continues sells from what it had read.
-//! The fence refuses it, because the database has seen a newer token. `--no-fence` has the database take its sale:
-//! more seats are sold than there are. `--versions` sells without lock and fence, by `WHERE version = …`: nothing
-//! is oversold either, and the sellers that meet try again.
+//! expired and another seller has sold; one is killed there. A seller that continues sells from what it had
+//! read. The fence refuses it, because the database has seen a newer token. `--no-fence` has the database
+//! take its sale: more seats are sold than there are. `--versions` sells without lock and fence, by `WHERE
+//! version = …`: nothing is oversold either, and the sellers that meet try again.
 //!
-//! `cargo run -p lockkeeper-fence --features sqlite,postgres --example orders_sql`, with SQLite in a temporary
-//! file, or `-- --postgres URL`, `-- --no-fence`, `-- --versions`, `-- --connect host:port,…`
+//! `cargo run -p lockkeeper-fence --features sqlite,postgres --example orders_sql`, with SQLite in a
+//! temporary file, or `-- --postgres URL`, `-- --no-fence`, `-- --versions`, `-- --connect host:port,…`
 
 mod shop;
 
@@ -20,7 +20,7 @@ use lockkeeper::{FencingToken, Mutex};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 
-use self::shop::{Place, Sale, Shop};
+use self::shop::{Sale, Shop, ShopAddress};
 
 /// Sells seats from a database in several processes, some of which are stopped for too long.
 #[derive(Debug, Parser)]
@@ -93,8 +93,8 @@ async fn sell(
         return Ok(false);
     }
     worker.tell(&News::Looked)?;
-    // The customer pays. That may take longer than the session of this process lives, and no check of the lock
-    // behind it could be late enough: the database decides.
+    // The customer pays. That may take longer than the session of this process lives, and no check of the
+    // lock behind it could be late enough: the database decides.
     let _go_on: bool = worker.hear().await?;
     let news = match shop.sell(worker.number(), stock, token, versions).await? {
         Sale::Done => News::Sold,
@@ -150,10 +150,10 @@ impl Example for OrdersSql {
     }
 
     async fn work(&self, worker: &Worker) -> Result<(), Failure> {
-        let place = worker.path("place")?;
-        let place = worker.znodes().read(&place).await?;
-        let (place, _) = place.ok_or_else(|| Failure::Other("no database is named".to_owned()))?;
-        let mut shop = Shop::open(&serde_json::from_slice(&place)?).await?;
+        let address = worker.path("address")?;
+        let address = worker.znodes().read(&address).await?;
+        let (address, _) = address.ok_or_else(|| Failure::Other("no database is named".to_owned()))?;
+        let mut shop = Shop::open(&serde_json::from_slice(&address)?).await?;
         if self.versions {
             while sell(worker, &mut shop, None, true).await? {}
             return Ok(());
@@ -174,17 +174,17 @@ impl Example for OrdersSql {
         let folder = tempfile::tempdir()?;
         let schema = format!("lockkeeper_orders_{}", std::process::id());
         let file = folder.path().join("shop.db").to_string_lossy().into_owned();
-        let server = self.postgres.clone().map(|url| Place::Server { url, schema });
-        let place = server.unwrap_or(Place::File(file));
-        let mut shop = Shop::open(&place).await?;
-        shop.set_up(&place, self.seats).await?;
-        fixture.set_up("place", &serde_json::to_vec(&place)?).await?;
+        let server = self.postgres.clone().map(|url| ShopAddress::Server { url, schema });
+        let address = server.unwrap_or(ShopAddress::File(file));
+        let mut shop = Shop::open(&address).await?;
+        shop.set_up(&address, self.seats).await?;
+        fixture.set_up("address", &serde_json::to_vec(&address)?).await?;
         fixture.start(self.sellers).await?;
 
         let mut seen = Seen::default();
         let watched = self.watch(fixture, &mut seen).await;
         let orders = shop.orders().await?;
-        shop.remove(&place).await?;
+        shop.remove(&address).await?;
         watched?;
 
         let oversold = (orders - i64::from(self.seats)).max(0);

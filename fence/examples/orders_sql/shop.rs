@@ -13,7 +13,7 @@ const RESOURCE: &str = "stock/train-7";
 
 /// Which database the sellers share, as the leading process tells them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Place {
+pub(crate) enum ShopAddress {
     /// The file of SQLite.
     File(String),
     /// The URL of PostgreSQL, and a schema of this run.
@@ -53,14 +53,14 @@ macro_rules! on {
 }
 
 impl Shop {
-    pub(crate) async fn open(place: &Place) -> Result<Self, Failure> {
-        match place {
-            Place::File(path) => {
+    pub(crate) async fn open(address: &ShopAddress) -> Result<Self, Failure> {
+        match address {
+            ShopAddress::File(path) => {
                 let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
                 let options = options.busy_timeout(Duration::from_secs(30));
                 Ok(Self::Sqlite(options.connect().await.map_err(failure)?))
             }
-            Place::Server { url, schema } => {
+            ShopAddress::Server { url, schema } => {
                 let options: PgConnectOptions = url.parse().map_err(failure)?;
                 let options = options.options([("search_path", schema)]);
                 Ok(Self::Postgres(options.connect().await.map_err(failure)?))
@@ -69,8 +69,8 @@ impl Shop {
     }
 
     /// The tables, and a stock of so many seats.
-    pub(crate) async fn set_up(&mut self, place: &Place, seats: u32) -> Result<(), Failure> {
-        if let Place::Server { schema, .. } = place {
+    pub(crate) async fn set_up(&mut self, address: &ShopAddress, seats: u32) -> Result<(), Failure> {
+        if let ShopAddress::Server { schema, .. } = address {
             self.run(&format!("CREATE SCHEMA {schema}")).await?;
         }
         on!(self, connection => Fence::new().create_table(connection).await).map_err(failure)?;
@@ -79,11 +79,11 @@ impl Shop {
         self.run(&format!("INSERT INTO stock VALUES ({seats}, 0)")).await
     }
 
-    pub(crate) async fn remove(&mut self, place: &Place) -> Result<(), Failure> {
-        match place {
+    pub(crate) async fn remove(&mut self, address: &ShopAddress) -> Result<(), Failure> {
+        match address {
             // The file goes with its folder.
-            Place::File(_) => Ok(()),
-            Place::Server { schema, .. } => self.run(&format!("DROP SCHEMA {schema} CASCADE")).await,
+            ShopAddress::File(_) => Ok(()),
+            ShopAddress::Server { schema, .. } => self.run(&format!("DROP SCHEMA {schema} CASCADE")).await,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The statements decide as the rule in Rust.
 
+use lockkeeper_fence::sql::{MYSQL, POSTGRESQL, SQLITE};
 use lockkeeper_fence::{FenceError, FencingToken, Marks};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -59,6 +60,16 @@ async fn the_statements_decide_as_the_rule() {
             }
         }
         assert!(refused > 300, "only {refused} were refused");
+    }
+}
+
+#[test]
+fn the_page_on_fencing_has_the_statements() {
+    let page = include_str!("../../../docs/fencing.md");
+    for of in [POSTGRESQL, SQLITE, MYSQL] {
+        for statement in [of.table, of.check, of.check_read] {
+            assert!(page.contains(&format!("{statement};\n")), "docs/fencing.md lacks: {statement}");
+        }
     }
 }
 
