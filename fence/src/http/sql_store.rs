@@ -1,11 +1,9 @@
-use std::error::Error;
-
 use lockkeeper_lock::FencingToken;
 use sqlx::{Database, Pool};
 
 use super::store::FenceStore;
 use crate::error::FenceError;
-use crate::sql::{Fence, FenceConnection};
+use crate::sql::{Fence, FenceConnection, not_checked};
 
 /// The newest tokens in the table `lockkeeper_fence`, checked in a transaction of its own.
 ///
@@ -32,13 +30,8 @@ where
     type Admission = ();
 
     async fn admit(&self, resource: &str, token: FencingToken) -> Result<(), FenceError> {
-        let not_checked = |error: sqlx::Error| FenceError::NotChecked {
-            resource: resource.to_owned(),
-            is_transient: false,
-            source: Box::<dyn Error + Send + Sync>::from(error),
-        };
-        let mut tx = self.pool.begin().await.map_err(not_checked)?;
+        let mut tx = self.pool.begin().await.map_err(|error| not_checked(resource, error))?;
         Fence::new().check(&mut *tx, resource, token).await?;
-        tx.commit().await.map_err(not_checked)
+        tx.commit().await.map_err(|error| not_checked(resource, error))
     }
 }

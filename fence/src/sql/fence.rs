@@ -140,7 +140,8 @@ impl Fence {
     }
 }
 
-fn not_checked(resource: &str, error: sqlx::Error) -> FenceError {
+/// The error of the fence for one of the database.
+pub(crate) fn not_checked(resource: &str, error: sqlx::Error) -> FenceError {
     let is_transient = is_transient(&error);
     FenceError::NotChecked { resource: resource.to_owned(), is_transient, source: error.into() }
 }

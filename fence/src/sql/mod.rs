@@ -10,4 +10,6 @@ mod statements;
 pub use self::connection::FenceConnection;
 #[cfg(feature = "__sql")]
 pub use self::fence::Fence;
+#[cfg(all(feature = "http", feature = "__sql"))]
+pub(crate) use self::fence::not_checked;
 pub use self::statements::{MYSQL, POSTGRESQL, SQLITE, Statements};

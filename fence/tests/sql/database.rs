@@ -101,9 +101,14 @@ impl Database {
     }
 
     /// The statements that begin a transaction which ends at once where it would wait for another one.
-    pub(crate) fn impatient(&self) -> &'static [&'static str] {
+    /// PostgreSQL has three levels of isolation.
+    pub(crate) fn impatient(&self, level: u64) -> &'static [&'static str] {
         match self {
-            Self::Postgres(_) => &["SET lock_timeout = 2; BEGIN"],
+            Self::Postgres(_) => match level {
+                0 => &["SET lock_timeout = 2; BEGIN ISOLATION LEVEL READ COMMITTED"],
+                1 => &["SET lock_timeout = 2; BEGIN ISOLATION LEVEL REPEATABLE READ"],
+                _ => &["SET lock_timeout = 2; BEGIN ISOLATION LEVEL SERIALIZABLE"],
+            },
             Self::Sqlite { .. } => &["BEGIN IMMEDIATE"],
             // MariaDB does not wait at all then, MySQL for a second.
             Self::MySql(_) => &["SET innodb_lock_wait_timeout = 0", "BEGIN"],

@@ -23,6 +23,8 @@ struct History<'a> {
     is_fenced: bool,
     /// The newest token with which a transaction was committed.
     newest: u64,
+    /// The level of isolation of each holder: a digit to the base of three.
+    levels: u64,
     granted: u64,
     found: Found,
 }
@@ -63,7 +65,16 @@ impl<'a> History<'a> {
             sleep(Duration::from_millis(1)).await;
         }
         links.push(link);
-        Self { database, links, resource, is_fenced, newest: 0, granted: 0, found: Found::default() }
+        Self {
+            database,
+            links,
+            resource,
+            is_fenced,
+            newest: 0,
+            levels: 0,
+            granted: 0,
+            found: Found::default(),
+        }
     }
 
     /// Grants the lock, whether the holder before has ended or is stopped.
@@ -71,7 +82,9 @@ impl<'a> History<'a> {
         self.granted += 1;
         let link = link(self.database, self.links).await;
         let token = FencingToken::new(self.granted);
-        Holder::new(link, self.database.impatient(), &self.resource, token, work, self.is_fenced)
+        let begin = self.database.impatient(self.levels % 3);
+        self.levels /= 3;
+        Holder::new(link, begin, &self.resource, token, work, self.is_fenced)
     }
 
     /// One request of a holder.
@@ -122,6 +135,7 @@ async fn link(database: &Database, links: &mut Vec<Link>) -> Link {
 async fn random(database: &Database, links: &mut Vec<Link>, seed: u64, is_fenced: bool) -> Found {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut history = History::begin(database, links, &format!("random/{seed}"), is_fenced).await;
+    history.levels = seed;
     let mut holders: Vec<Holder> = Vec::new();
     let mut blocked: Vec<FencingToken> = Vec::new();
     while history.granted < 6 || !holders.is_empty() {
@@ -162,6 +176,7 @@ async fn taken_over(
     is_fenced: bool,
 ) -> Found {
     let mut history = History::begin(database, links, &format!("step/{first}/{second}"), is_fenced).await;
+    history.levels = (first + 4 * second) as u64 % 9;
     let mut late = history.grant(Work::Sell).await;
     for _ in 0..first {
         history.turn(&mut late).await;
@@ -175,8 +190,8 @@ async fn taken_over(
         if turn == StepEnd::Refused {
             break;
         }
-        // The next holder has a transaction open, and ends it first.
-        if turn == StepEnd::Blocked && history.turn(&mut next).await == StepEnd::Refused {
+        // The next holder may have a transaction open, and ends it first.
+        if turn == StepEnd::Blocked && !next.is_done() && history.turn(&mut next).await == StepEnd::Refused {
             break;
         }
     }
