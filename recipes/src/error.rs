@@ -10,6 +10,8 @@ pub use crate::id_blocks::IdBlocksError;
 #[doc(inline)]
 pub use crate::lock::ReleaseErrors;
 #[doc(inline)]
+pub use crate::migrations::MigrationError;
+#[doc(inline)]
 pub use crate::multi_lock::MultiLockError;
 #[doc(inline)]
 pub use crate::once_cell::InitError;

@@ -22,7 +22,8 @@
 //!   are complete.
 //! * [`Counter`]: a number that counts every addition exactly once. [`IdBlocks`]: unique ids from it.
 //! * [`SharedValue`]: a value that many processes read and write.
-//! * [`Table`]: a typed map of many values, with a view of them.
+//! * [`Table`]: a typed map of many values, with a view of them. [`Migrations`]: named steps that change what
+//!   is stored, each once over the whole fleet.
 //! * [`Registration`]: an ephemeral node that is created again in each session. [`Group`]: the processes that
 //!   belong together, and a view of them.
 //! * [`Partition`]: members share a set of items; each item is a hold of one member.
@@ -86,6 +87,7 @@ mod limits;
 mod lock;
 pub mod locks;
 pub mod manager;
+pub mod migrations;
 mod multi_lock;
 mod mutex;
 mod once_cell;
@@ -120,6 +122,8 @@ pub use self::id_blocks::IdBlocks;
 pub use self::inspection::Inspection;
 pub use self::latch::CountDownLatch;
 pub use self::lock::{Guard, MultiLockGuard};
+#[doc(inline)]
+pub use self::migrations::Migrations;
 pub use self::multi_lock::MultiLock;
 pub use self::mutex::{Mutex, MutexGuard};
 pub use self::once_cell::OnceCell;

@@ -1,6 +1,8 @@
-//! Stored values: plain transactions, single nodes and tables, under the faults of the embedded server.
+//! Stored values under the faults of the embedded server: plain transactions, single nodes, tables,
+//! latches and migrations.
 
 mod latch;
+mod migrations;
 mod table;
 mod txn;
 mod znodes;
