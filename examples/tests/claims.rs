@@ -19,7 +19,7 @@ use uuid::Uuid;
 use self::program::{children, output, program};
 
 /// Those whose sessions last a second, for people who watch them. A busy machine ends such a session.
-const BRIEF: [&str; 5] = ["directory", "gateway", "leader", "nightly_report", "shards"];
+const BRIEF: [&str; 6] = ["directory", "gateway", "jobs", "leader", "nightly_report", "shards"];
 
 /// The exit code, and the last line.
 async fn played(name: &str, arguments: &[&str]) -> (Option<i32>, String) {
@@ -99,6 +99,21 @@ async fn every_addition_counts_once_although_processes_are_killed() {
 #[tokio::test]
 async fn who_reads_a_number_and_writes_the_next_one_loses_additions() {
     assert_disproved("scoreboard", &["--naive"], " lost=0 ").await;
+}
+
+#[tokio::test]
+async fn every_order_is_done_once_although_processes_are_killed() {
+    let numbers = "items=200 done=200 lost=0 doubled=0";
+    assert_proved("jobs", &[], numbers).await;
+    assert_proved("jobs", &["--kill", "2"], numbers).await;
+    assert_proved_on_a_real_server("jobs", &["--kill", "1"], numbers).await;
+    let (code, last) = played("jobs", &["--json", "--items", "20"]).await;
+    assert!(last.starts_with('{') && last.contains("\"lost\":0") && code == Some(0), "{last}");
+}
+
+#[tokio::test]
+async fn who_reads_an_order_and_deletes_it_later_does_orders_twice() {
+    assert_disproved("jobs", &["--naive"], " doubled=0").await;
 }
 
 #[tokio::test]

@@ -23,4 +23,6 @@ pub use crate::schedule::ScheduleInspection;
 #[doc(inline)]
 pub use crate::survey::{Survey, SurveyGroup};
 #[doc(inline)]
+pub use crate::work_queue::{FailedItem, ItemInfo, ItemState, WorkQueueInspection};
+#[doc(inline)]
 pub use lockkeeper_core::{AgeClock, ContenderInfo, Identity, Kind, NodeInfo, RegisterInfo, Role};

@@ -23,6 +23,7 @@ mod lost;
 mod oracle;
 mod partitions;
 mod plan;
+mod queues;
 mod registrations;
 mod rng;
 mod run;

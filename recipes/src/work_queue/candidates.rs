@@ -20,20 +20,23 @@ pub(super) struct ItemCandidates {
     /// The worker that each of these items names. A claim ends only with the item, or with its worker.
     claimed: HashMap<ItemName, String>,
     workers: HashSet<String>,
+    /// When each of these items is due.
+    delayed: HashMap<ItemName, i64>,
     /// How many takes the last list still serves.
     left: usize,
 }
 
 impl ItemCandidates {
     /// Records a list of the items and the workers.
-    pub(super) fn listed(&mut self, items: &[String], workers: Vec<String>) {
+    pub(super) fn listed(&mut self, items: &[String], workers: Vec<String>, now: i64) {
         let mut items: Vec<ItemName> = items.iter().filter_map(|name| ItemName::parse(name)).collect();
         items.sort_unstable();
         self.workers = workers.into_iter().collect();
         let (workers, listed) = (&self.workers, items.iter().copied().collect::<HashSet<_>>());
         self.claimed.retain(|item, worker| listed.contains(item) && workers.contains(worker));
+        self.delayed.retain(|item, due| listed.contains(item) && *due > now);
         self.left = items.len() / ITEMS_PER_TAKE + 1;
-        items.retain(|item| !self.claimed.contains_key(item));
+        items.retain(|item| !self.claimed.contains_key(item) && !self.delayed.contains_key(item));
         self.ready = items.into();
     }
 
@@ -68,6 +71,16 @@ impl ItemCandidates {
         self.claimed.insert(item, worker.to_owned());
     }
 
+    /// The item is not due yet.
+    pub(super) fn met_delay(&mut self, item: ItemName, due: i64) {
+        self.delayed.insert(item, due);
+    }
+
+    /// When the first of the delayed items is due.
+    pub(super) fn next_due(&self) -> Option<i64> {
+        self.delayed.values().min().copied()
+    }
+
     /// Whether the last list of the workers has this one.
     pub(super) fn has_worker(&self, worker: &str) -> bool {
         self.workers.contains(worker)
@@ -90,7 +103,7 @@ mod tests {
     fn one_taker_takes_the_first_item_first() {
         let mut candidates = ItemCandidates::default();
         assert_eq!(candidates.next(None), None);
-        candidates.listed(&names(&[3, 1, 2]), Vec::new());
+        candidates.listed(&names(&[3, 1, 2]), Vec::new(), 0);
         assert_eq!([candidates.next(None), candidates.next(None)], [Some(item(1)), Some(item(2))]);
     }
 
@@ -98,17 +111,27 @@ mod tests {
     fn an_item_is_skipped_as_long_as_the_node_of_its_worker_is_listed() {
         let mut candidates = ItemCandidates::default();
         candidates.met_claim(item(1), "a");
-        candidates.listed(&names(&[1, 2]), vec!["a".to_owned()]);
+        candidates.listed(&names(&[1, 2]), vec!["a".to_owned()], 0);
         assert_eq!(candidates.next(None), Some(item(2)));
-        candidates.listed(&names(&[1, 2]), vec!["b".to_owned()]);
+        candidates.listed(&names(&[1, 2]), vec!["b".to_owned()], 0);
         assert_eq!(candidates.next(None), Some(item(1)));
+    }
+
+    #[test]
+    fn a_delayed_item_is_skipped_until_it_is_due() {
+        let mut candidates = ItemCandidates::default();
+        candidates.met_delay(item(1), 10);
+        candidates.listed(&names(&[1, 2]), Vec::new(), 9);
+        assert_eq!((candidates.next(None), candidates.next_due()), (Some(item(2)), Some(10)));
+        candidates.listed(&names(&[1, 2]), Vec::new(), 10);
+        assert_eq!((candidates.next(None), candidates.next_due()), (Some(item(1)), None));
     }
 
     #[test]
     fn a_list_serves_takes_in_proportion_to_its_length() {
         for (length, takes) in [(1, 1), (8, 2), (800, 101)] {
             let mut candidates = ItemCandidates::default();
-            candidates.listed(&names(&(0..length).collect::<Vec<_>>()), Vec::new());
+            candidates.listed(&names(&(0..length).collect::<Vec<_>>()), Vec::new(), 0);
             let mut taken = 0;
             while let Some(item) = candidates.next(None) {
                 candidates.taken(item, "a");
@@ -121,7 +144,7 @@ mod tests {
     #[test]
     fn a_collision_goes_on_among_the_first_items() {
         let mut candidates = ItemCandidates::default();
-        candidates.listed(&names(&(0..40).collect::<Vec<_>>()), Vec::new());
+        candidates.listed(&names(&(0..40).collect::<Vec<_>>()), Vec::new(), 0);
         for spread in [5, 21, usize::MAX] {
             let next = candidates.next(Some(spread)).unwrap();
             assert!(next < item(20), "{next}");

@@ -22,6 +22,19 @@ pub(super) enum Verdict {
     Claimed,
     /// Read the node that claims it.
     ReadClaim,
+    /// It is free, and not to be taken before this time of the servers.
+    NotDue(i64),
+    /// It is free, and was taken as often as it may be: move it to the failed items.
+    Exhausted,
+}
+
+/// Judges an item that no worker has.
+pub(super) fn judge_free(stored: &Stored, now: i64, attempts_max: Option<u32>) -> Verdict {
+    match stored.due {
+        Some(due) if due > now => Verdict::NotDue(due),
+        _ if attempts_max.is_some_and(|max| stored.attempts >= max) => Verdict::Exhausted,
+        _ => Verdict::Free,
+    }
 }
 
 /// Judges an item by its data and what is known of the node that claims it.

@@ -3,8 +3,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Read, Rule, WholePath,
-    ZnodePath,
+    ConfigError, ConnectionManager, CreateMode, Deadline, Error, IntoPath, Label, LockQueue, ManagerExt,
+    Read, Refusal, Rule, WholePath, ZnodePath,
 };
 
 use super::shared::SharedWork;
@@ -65,7 +65,8 @@ const CAPACITY_MAX: u32 = 40_000;
 ///
 /// # Layout
 ///
-/// `<path>/items/<priority>-<number>` is an item, persistent; its data names its worker.
+/// `<path>/items/<priority>-<number>` is an item, persistent; its data names its worker. `<path>/failed` has
+/// those that failed, and `<path>/ids` those that were put [by id](Self::put_once).
 /// `<path>/workers/_c_<id>-worker-<number>` is a worker, ephemeral. `<path>/records/<id>` is the record of
 /// its transactions, persistent, and deleted with the worker. A crash leaves one record behind.
 ///
@@ -96,6 +97,7 @@ pub struct WorkQueue<T> {
     pub(super) workers: LockQueue,
     pub(super) shared: Arc<SharedWork>,
     pub(super) capacity: u32,
+    pub(super) attempts_max: Option<u32>,
     of: PhantomData<fn(T) -> T>,
 }
 
@@ -115,7 +117,8 @@ impl<T: SharedData> WorkQueue<T> {
             .with_metric_name("work_queue")
             .with_reads(&reads)?;
         let shared = SharedWork::of(manager, &path);
-        Ok(Self { path, items, records, workers, shared, capacity: CAPACITY_MAX, of: PhantomData })
+        let (capacity, attempts_max) = (CAPACITY_MAX, None);
+        Ok(Self { path, items, records, workers, shared, capacity, attempts_max, of: PhantomData })
     }
 
     /// Sets how many items the queue has room for: a put that finds as many fails with
@@ -141,6 +144,23 @@ impl<T: SharedData> WorkQueue<T> {
         Ok(Self { capacity, ..self })
     }
 
+    /// Sets how often an item is taken at most. One that was taken as often and is not done moves to
+    /// `<path>/failed`, with the reasons that [`fail`](super::WorkItem::fail) was given: by the last `fail`
+    /// itself, or, after a crash, by the next taker. Default: no limit. All users of the queue give the same
+    /// limit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the number is zero.
+    pub fn with_max_attempts(self, attempts: u32) -> Result<Self, Error> {
+        if attempts == 0 {
+            let (name, value) = ("attempts", "0".to_owned());
+            let advice = "take one or more; an item that is never taken is never done";
+            return Err(ConfigError::Setting { name, value, advice }.into());
+        }
+        Ok(Self { attempts_max: Some(attempts), ..self })
+    }
+
     /// Sets the data that names this process in its nodes. Default: the manager's node data, which has the
     /// host and the process id.
     #[must_use]
@@ -156,6 +176,27 @@ impl<T: SharedData> WorkQueue<T> {
 
     pub(super) fn manager(&self) -> &ConnectionManager {
         self.workers.manager()
+    }
+
+    /// The directory of the failed items.
+    pub(super) fn failed_directory(&self) -> Result<ZnodePath, Error> {
+        Ok(self.path.child("failed")?)
+    }
+
+    /// The earliest present time of the servers.
+    pub(super) fn now(&self) -> i64 {
+        // A worker has written its record, so there is one in this session.
+        self.manager().estimated_server_time().unwrap_or_default()
+    }
+
+    /// Creates a directory of the queue.
+    pub(super) async fn create_directory(&self, path: &ZnodePath) -> Result<(), Error> {
+        match self.manager().znodes().create(path, b"", CreateMode::Persistent).await {
+            Ok(_) | Err(Error::Refused { refusal: Refusal::NodeExists, .. } | Error::Unknown { .. }) => {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// For errors and logs.
@@ -186,6 +227,7 @@ impl<T> Clone for WorkQueue<T> {
             workers: self.workers.clone(),
             shared: Arc::clone(&self.shared),
             capacity: self.capacity,
+            attempts_max: self.attempts_max,
             of: PhantomData,
         }
     }

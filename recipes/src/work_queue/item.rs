@@ -1,14 +1,20 @@
 use std::fmt::{self, Debug, Formatter};
 use std::future::Future;
+use std::time::SystemTime;
 
 use lockkeeper_core::{
-    BootInstant, Error, FencingToken, Hold, HoldExt, Lost, Refusal, ReleaseError, Txn, TxnError, Version,
-    ZnodePath, Zxid,
+    BootInstant, CreateMode, Error, FencingToken, Hold, HoldExt, Lost, ManagerExt, Refusal, ReleaseError,
+    Txn, TxnError, Version, ZnodePath, Zxid,
 };
+use tracing::{debug, info};
 
+use super::decide::{Verdict, judge_free};
 use super::error::WorkQueueError;
+use super::handle::WorkQueue;
 use super::shared::FreedItem;
+use super::stored::Stored;
 use super::worker::QueueWorker;
+use crate::value::SharedData;
 
 /// An item of a [`WorkQueue`](super::WorkQueue) that this process has taken: nobody else has it while it is
 /// valid.
@@ -27,7 +33,9 @@ pub struct WorkItem<T> {
     path: ZnodePath,
     token: FencingToken,
     value: T,
-    attempts: u32,
+    stored: Stored,
+    failed: ZnodePath,
+    attempts_max: Option<u32>,
 }
 
 impl<T> WorkItem<T> {
@@ -36,12 +44,18 @@ impl<T> WorkItem<T> {
         path: ZnodePath,
         claimed_at: Zxid,
         freed: FreedItem,
-        (value, attempts): (T, u32),
-    ) -> Self {
+        (value, stored): (T, Stored),
+        queue: &WorkQueue<T>,
+    ) -> Result<Self, Error>
+    where
+        T: SharedData,
+    {
         worker.hold.report_loss();
         let generation = worker.hold.fencing_token().generation();
         let token = FencingToken::new(claimed_at.get().cast_unsigned()).in_generation(generation);
-        Self { worker, freed, path, token, value, attempts }
+        let failed = queue.failed_directory()?.child(path.name())?;
+        let attempts_max = queue.attempts_max;
+        Ok(Self { worker, freed, path, token, value, stored, failed, attempts_max })
     }
 
     /// The value that was put.
@@ -53,7 +67,7 @@ impl<T> WorkItem<T> {
     /// How often the item was taken, this time included: above 1 after a taker was lost or gave up.
     #[must_use]
     pub fn attempts(&self) -> u32 {
-        self.attempts
+        self.stored.attempts
     }
 
     /// The path of the item, below the manager's chroot.
@@ -183,6 +197,89 @@ impl<T> WorkItem<T> {
             {
                 Err(WorkQueueError::Deleted { path: refused }.into())
             }
+            Err(error) => {
+                // The claim ends before the takers of this process are told.
+                drop(worker);
+                drop(freed);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Gives the item up until this time, by the clock of the servers. From then on it is free at its old
+    /// place. One round trip.
+    ///
+    /// # Errors
+    ///
+    /// As [`done_with`](Self::done_with).
+    ///
+    /// # Session loss
+    ///
+    /// As [`done_with`](Self::done_with).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`done_with`](Self::done_with).
+    pub async fn retry_at(self, time: SystemTime) -> Result<(), Error> {
+        let stored = Stored { due: Some(millis(time)), ..self.stored.clone() };
+        self.give_up(stored).await
+    }
+
+    /// Gives the item up, and records why. After as many attempts as the queue
+    /// [allows](super::WorkQueue::with_max_attempts) it moves to the failed items, with its reasons;
+    /// otherwise it is free again at its old place. One round trip. Returns whether it has moved.
+    ///
+    /// The last ten reasons are kept, of each 256 bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`done_with`](Self::done_with).
+    ///
+    /// # Session loss
+    ///
+    /// As [`done_with`](Self::done_with).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`done_with`](Self::done_with).
+    pub async fn fail(self, reason: &str) -> Result<bool, Error> {
+        let now = self.hold().manager().estimated_server_time().unwrap_or_default();
+        let stored = Stored { due: None, ..self.stored.clone().failed(reason, now) };
+        if judge_free(&stored, now, self.attempts_max) != Verdict::Exhausted {
+            self.give_up(stored).await?;
+            return Ok(false);
+        }
+        let (target, data, manager) = (self.failed.clone(), stored.encode(), self.hold().manager().clone());
+        if let Some(directory) = target.parent() {
+            // Nearly always it exists; this call is rare.
+            match manager.znodes().create(&directory, b"", CreateMode::Persistent).await {
+                Ok(_) | Err(Error::Refused { refusal: Refusal::NodeExists, .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        info!(path = %self.path, attempts = stored.attempts, reason, "an item failed too often");
+        self.done_with(|txn| txn.create(target, data)).await?;
+        Ok(true)
+    }
+
+    /// Writes the item, and ends the claim with its worker: other processes know the item as claimed for as
+    /// long as the node of that exists.
+    async fn give_up(self, stored: Stored) -> Result<(), Error> {
+        let Self { mut worker, freed, path, .. } = self;
+        let data = stored.encode();
+        let committed = worker.record.commit(&worker.hold, |txn| txn.set(&path, data, Version::Any)).await;
+        let QueueWorker { hold, record } = worker;
+        match committed {
+            Ok(_) => {
+                if let Err(error) = hold.release().await {
+                    debug!(%path, %error, "the release of an item is not confirmed");
+                }
+                drop((record, freed));
+                Ok(())
+            }
+            Err(TxnError::Refused { path, refusal: Refusal::NoNode, .. }) => {
+                Err(WorkQueueError::Deleted { path }.into())
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -214,4 +311,10 @@ impl<T: Debug> Debug for WorkItem<T> {
             .field("valid", &self.is_valid())
             .finish_non_exhaustive()
     }
+}
+
+/// A time of the servers, in milliseconds since 1970.
+pub(super) fn millis(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

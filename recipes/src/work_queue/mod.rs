@@ -28,6 +28,7 @@ mod candidates;
 mod decide;
 mod error;
 mod handle;
+mod inspect;
 mod item;
 mod name;
 mod put;
@@ -41,4 +42,5 @@ mod worker;
 
 pub use self::error::WorkQueueError;
 pub use self::handle::WorkQueue;
+pub use self::inspect::{FailedItem, ItemInfo, ItemState, WorkQueueInspection};
 pub use self::item::WorkItem;

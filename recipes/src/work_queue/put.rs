@@ -1,17 +1,34 @@
 //! Puts: each is one transaction, which is found out if its answer is lost.
 
-use lockkeeper_core::{
-    ConfigError, CreateMode, Deadline, Error, NODE_BYTES_MAX, Refusal, TxnError, ZnodePath, count_of,
-};
+use std::time::{Duration, SystemTime};
+
+use lockkeeper_core::{ConfigError, Deadline, Error, NODE_BYTES_MAX, Refusal, TxnError, ZnodePath, count_of};
 
 use super::error::WorkQueueError;
 use super::handle::WorkQueue;
+use super::item::millis;
 use super::name::{ItemName, PRIORITY_MAX};
 use super::stored::Stored;
 use crate::value::SharedData;
 
 /// The priority of a put that names none.
 const PRIORITY: u16 = 100;
+
+/// The pauses between two tries of a put that waits for room.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// How an item is put.
+struct PutOptions {
+    priority: u16,
+    due: Option<i64>,
+    /// The node of its id.
+    id: Option<ZnodePath>,
+}
+
+impl PutOptions {
+    const END: Self = Self { priority: PRIORITY, due: None, id: None };
+}
 
 /// The data of an item has room for so many bytes beside its value.
 const OVERHEAD: usize = 4 * 1024;
@@ -52,7 +69,94 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// As [`put`](Self::put).
     pub async fn put_with(&self, value: &T, priority: u16) -> Result<(), Error> {
-        self.put_items(std::slice::from_ref(value), priority).await
+        self.put_items(std::slice::from_ref(value), PutOptions { priority, ..PutOptions::END })
+            .await
+            .map(drop)
+    }
+
+    /// As [`put`](Self::put), for an item that is not taken before this time, by the clock of the servers.
+    /// From then on it has its place by the order of the puts. Each process that takes reads such an item
+    /// once before.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    ///
+    /// # Session loss
+    ///
+    /// As [`put`](Self::put).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`put`](Self::put).
+    pub async fn put_at(&self, value: &T, time: SystemTime) -> Result<(), Error> {
+        let due = Some(millis(time));
+        self.put_items(std::slice::from_ref(value), PutOptions { due, ..PutOptions::END }).await.map(drop)
+    }
+
+    /// As [`put`](Self::put), unless an item was put with the same `id` before, by any process. Returns
+    /// whether this call has put it.
+    ///
+    /// The id is the name of a node in `<path>/ids`. It stays when the item is done, until the application
+    /// [deletes](Self::forget_id) it: so a producer that crashes after its put and puts again puts once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the id cannot be the name of a node. Otherwise as [`put`](Self::put).
+    ///
+    /// # Session loss
+    ///
+    /// As [`put`](Self::put).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`put`](Self::put): call it again with the same id.
+    pub async fn put_once(&self, value: &T, id: &str) -> Result<bool, Error> {
+        let id = Some(self.path.child("ids")?.child(id)?);
+        self.put_items(std::slice::from_ref(value), PutOptions { id, ..PutOptions::END }).await
+    }
+
+    /// Forgets an id of [`put_once`](Self::put_once): another item may be put with it. Returns whether it was
+    /// known.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], [`Error::Refused`], [`Error::Unknown`] and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The id of a dropped call is forgotten, or it is not.
+    pub async fn forget_id(&self, id: &str) -> Result<bool, Error> {
+        self.manager().znodes().delete(self.path.child("ids")?.child(id)?).await
+    }
+
+    /// As [`put`](Self::put), and waits while the queue is full. It reads the number of items after pauses of
+    /// 50 milliseconds to a second.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put), without [`WorkQueueError::Full`].
+    ///
+    /// # Session loss
+    ///
+    /// As [`put`](Self::put).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`put`](Self::put).
+    pub async fn put_wait(&self, value: &T) -> Result<(), Error> {
+        let mut pause = PAUSE_MIN;
+        loop {
+            match self.put(value).await {
+                Err(full) if matches!(full.recipe(), Some(WorkQueueError::Full { .. })) => {}
+                put => return put,
+            }
+            tokio::select! {
+                biased;
+                () = self.manager().closing() => return Err(Error::Closed),
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(PAUSE_MAX),
+            }
+        }
     }
 
     /// Puts several items in one transaction: all of them, next to each other and in this order, or none.
@@ -70,25 +174,30 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// As [`put`](Self::put).
     pub async fn put_all(&self, values: &[T]) -> Result<(), Error> {
-        self.put_items(values, PRIORITY).await
+        self.put_items(values, PutOptions::END).await.map(drop)
     }
 
-    async fn put_items(&self, values: &[T], priority: u16) -> Result<(), Error> {
-        let items = prepare(values, priority)?;
-        let prefix = self.items.child(&ItemName::prefix(priority))?;
+    async fn put_items(&self, values: &[T], options: PutOptions) -> Result<bool, Error> {
+        let items = prepare(values, &options)?;
+        let prefix = self.items.child(&ItemName::prefix(options.priority))?;
         let bytes = items.iter().map(Vec::len).max().unwrap_or_default();
         crate::limits::check("items", count_of(items.len()), &prefix, &vec![0; bytes])?;
         if items.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         tokio::select! {
             biased;
             () = self.manager().closing() => Err(Error::Closed),
-            put = self.put_prepared(&prefix, &items) => put,
+            put = self.put_prepared(&prefix, &items, options.id.as_ref()) => put,
         }
     }
 
-    async fn put_prepared(&self, prefix: &ZnodePath, items: &[Vec<u8>]) -> Result<(), Error> {
+    async fn put_prepared(
+        &self,
+        prefix: &ZnodePath,
+        items: &[Vec<u8>],
+        id: Option<&ZnodePath>,
+    ) -> Result<bool, Error> {
         let deadline = Deadline::after(self.manager().operation_timeout());
         self.require_room(count_of(items.len())).await?;
         loop {
@@ -96,31 +205,30 @@ impl<T: SharedData> WorkQueue<T> {
             let committed = worker
                 .record
                 .commit(&worker.hold, |txn| {
+                    let txn = id.into_iter().fold(txn, |txn, id| txn.create(id, b""));
                     items.iter().fold(txn, |txn, item| txn.create_sequential(prefix, item.clone()))
                 })
                 .await;
             match committed {
                 Ok(_) => {
                     self.park(worker);
-                    return Ok(());
+                    return Ok(true);
+                }
+                Err(TxnError::Refused { refusal: Refusal::NodeExists, .. }) if id.is_some() => {
+                    self.park(worker);
+                    return Ok(false);
                 }
                 Err(TxnError::Refused { refusal: Refusal::NoNode, .. }) if !deadline.has_passed() => {
                     self.park(worker);
-                    self.create_directory().await?;
+                    self.create_directory(&self.items).await?;
+                    if let Some(directory) = id.and_then(ZnodePath::parent) {
+                        self.create_directory(&directory).await?;
+                    }
                 }
                 // Nothing is put.
                 Err(error) if error.is_lost() && !deadline.has_passed() => {}
                 Err(error) => return Err(error.into()),
             }
-        }
-    }
-
-    async fn create_directory(&self) -> Result<(), Error> {
-        match self.manager().znodes().create(&self.items, b"", CreateMode::Persistent).await {
-            Ok(_) | Err(Error::Refused { refusal: Refusal::NodeExists, .. } | Error::Unknown { .. }) => {
-                Ok(())
-            }
-            Err(error) => Err(error),
         }
     }
 
@@ -137,10 +245,14 @@ impl<T: SharedData> WorkQueue<T> {
 }
 
 /// The data of the nodes. Refuses what no server would store.
-fn prepare<T: SharedData>(values: &[T], priority: u16) -> Result<Vec<Vec<u8>>, Error> {
+fn prepare<T: SharedData>(values: &[T], options: &PutOptions) -> Result<Vec<Vec<u8>>, Error> {
     let refused = |name, value, advice| Error::Config(ConfigError::Setting { name, value, advice });
-    if priority > PRIORITY_MAX {
-        return Err(refused("priority", priority.to_string(), "take 0 to 999; a lower one is taken first"));
+    if options.priority > PRIORITY_MAX {
+        return Err(refused(
+            "priority",
+            options.priority.to_string(),
+            "take 0 to 999; a lower one is taken first",
+        ));
     }
     let values: Vec<Vec<u8>> = values.iter().map(SharedData::encode).collect();
     match values.iter().map(Vec::len).max() {
@@ -149,6 +261,9 @@ fn prepare<T: SharedData>(values: &[T], priority: u16) -> Result<Vec<Vec<u8>>, E
             format!("{bytes} bytes"),
             "keep values below 508 kilobytes, or put a reference to the data",
         )),
-        _ => Ok(values.into_iter().map(|value| Stored::new(value).encode()).collect()),
+        _ => {
+            let stored = |value| Stored { due: options.due, ..Stored::new(value) };
+            Ok(values.into_iter().map(|value| stored(value).encode()).collect())
+        }
     }
 }

@@ -3,6 +3,12 @@
 /// The first line of the data.
 const MAGIC: &str = "lockkeeper item 1\n";
 
+/// So many failures are kept.
+const FAILURES_MAX: usize = 10;
+
+/// The most bytes of a reason that are kept.
+const REASON_BYTES_MAX: usize = 256;
+
 /// An item as its node has it.
 ///
 /// Data without the first line is the value alone: an item that another client has put.
@@ -12,6 +18,10 @@ pub(super) struct Stored {
     pub(super) claim: Option<String>,
     /// How often the item was taken.
     pub(super) attempts: u32,
+    /// The item is not taken before this time of the servers, in milliseconds since 1970.
+    pub(super) due: Option<i64>,
+    /// Why the last attempts failed, oldest first. Each is one line.
+    pub(super) failures: Vec<String>,
     /// The value, encoded.
     pub(super) value: Vec<u8>,
 }
@@ -23,8 +33,18 @@ impl Stored {
 
     /// The item once this worker has claimed it.
     pub(super) fn claimed_by(&self, worker: &str) -> Self {
-        let attempts = self.attempts.saturating_add(1);
-        Self { claim: Some(worker.to_owned()), attempts, value: self.value.clone() }
+        Self { claim: Some(worker.to_owned()), attempts: self.attempts.saturating_add(1), ..self.clone() }
+    }
+
+    /// The item after an attempt that failed at this time, for this reason.
+    pub(super) fn failed(mut self, reason: &str, time: i64) -> Self {
+        let reason: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let end = reason.floor_char_boundary(REASON_BYTES_MAX);
+        let by = self.claim.as_deref().unwrap_or("nobody");
+        self.failures.push(format!("{time} {by} {}", reason.get(..end).unwrap_or_default()));
+        let surplus = self.failures.len().saturating_sub(FAILURES_MAX);
+        self.failures.drain(..surplus);
+        self
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -34,6 +54,12 @@ impl Stored {
         }
         if self.attempts > 0 {
             head.push_str(&format!("attempts {}\n", self.attempts));
+        }
+        if let Some(due) = self.due {
+            head.push_str(&format!("due {due}\n"));
+        }
+        for failure in &self.failures {
+            head.push_str(&format!("failure {failure}\n"));
         }
         head.push('\n');
         [head.as_bytes(), &self.value].concat()
@@ -58,6 +84,8 @@ impl Stored {
             match std::str::from_utf8(line).ok()?.split_once(' ')? {
                 ("claim", worker) => stored.claim = Some(worker.to_owned()),
                 ("attempts", count) => stored.attempts = count.parse().ok()?,
+                ("due", millis) => stored.due = Some(millis.parse().ok()?),
+                ("failure", failure) => stored.failures.push(failure.to_owned()),
                 _ => {}
             }
         }
@@ -73,6 +101,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_failure_is_one_line_and_the_last_ten_are_kept() {
+        let mut stored = Stored::new(b"value".to_vec()).claimed_by("w");
+        for number in 0..12 {
+            stored = stored.failed(&format!("{number}\n{}", "é".repeat(300)), 7);
+        }
+        assert_eq!(stored.failures.len(), 10);
+        assert!(stored.failures.iter().all(|failure| failure.len() < 300), "{:?}", stored.failures);
+        assert!(stored.failures[0].starts_with("7 w 2 é"), "{:?}", stored.failures);
+        assert_eq!(Stored::decode(&stored.encode()), stored);
+    }
+
+    #[test]
     fn an_item_of_another_client_is_its_value() {
         for data in [&b""[..], b"order 7", b"lockkeeper item 1", b"lockkeeper item 1\nattempts x\n\nvalue"] {
             assert_eq!(Stored::decode(data), Stored::new(data.to_vec()));
@@ -86,9 +126,11 @@ mod tests {
             attempts in any::<u32>(),
             value in proptest::collection::vec(any::<u8>(), 0..60),
             has_magic in any::<bool>(),
+            due in proptest::option::of(any::<i64>()),
+            failures in proptest::collection::vec("[ -~]{1,30}", 0..3),
         ) {
             let value = if has_magic { [MAGIC.as_bytes(), &value].concat() } else { value };
-            let stored = Stored { claim, attempts, value };
+            let stored = Stored { claim, attempts, due, failures, value };
             prop_assert_eq!(Stored::decode(&stored.encode()), stored);
         }
     }

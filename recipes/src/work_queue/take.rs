@@ -6,9 +6,9 @@ use lockkeeper_core::{
     Changes, Deadline, Error, HoldExt, NodeMonitor, Phase, ReadResult, Refusal, Stat, TxnError, TxnResult,
     ZnodePath, Zxid,
 };
-use tracing::debug;
+use tracing::{debug, info};
 
-use super::decide::{ClaimNode, Verdict, judge};
+use super::decide::{ClaimNode, Verdict, judge, judge_free};
 use super::error::WorkQueueError;
 use super::handle::WorkQueue;
 use super::item::WorkItem;
@@ -19,6 +19,9 @@ use super::stored::Stored;
 use super::worker::QueueWorker;
 use crate::lock::at_head::NotTaken;
 use crate::value::SharedData;
+
+/// The longest sleep between two looks at the estimated clock of the servers.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
 
 /// The pause before a read is sent again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -91,7 +94,16 @@ impl<T: SharedData> WorkQueue<T> {
     async fn run(&self, deadline: Deadline, waits: bool) -> Result<Option<WorkItem<T>>, Error> {
         let taken = async {
             loop {
-                let worker = self.worker(deadline).await?;
+                let worker = match self.worker(deadline).await {
+                    Ok(worker) => worker,
+                    // The end of the call is the deadline, and not that of one request.
+                    Err(error) if is_passing(&error) && waits && !deadline.has_passed() => {
+                        debug!(path = %self.path, %error, "creating a worker again");
+                        tokio::time::sleep(PAUSE).await;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
                 match self.take_as(worker, deadline, waits).await {
                     Ok(item) => return Ok(Some(item)),
                     Err(NotTaken::Restart) if !deadline.has_passed() => {}
@@ -124,8 +136,12 @@ impl<T: SharedData> WorkQueue<T> {
                 Some(Claimed { stored, value, claimed_at }) => {
                     let path = self.items.child(&item.to_string()).map_err(Error::from)?;
                     self.shared.candidates.lock().taken(item, worker.name());
+                    // Lost before the answer to the claim: the caller never has the item.
+                    if worker.hold.check().is_err() {
+                        return Err(NotTaken::Restart);
+                    }
                     let freed = FreedItem::of(&self.shared);
-                    return Ok(WorkItem::new(worker, path, claimed_at, freed, (value, stored.attempts)));
+                    return Ok(WorkItem::new(worker, path, claimed_at, freed, (value, stored), self)?);
                 }
                 // Another process is at the same place of the queue.
                 None => spread = Some(worker.spread()),
@@ -167,6 +183,7 @@ impl<T: SharedData> WorkQueue<T> {
                 biased;
                 () = changes.any() => {}
                 () = self.shared.freed.notified() => {}
+                () = self.next_due() => {}
                 _ = monitor.lost() => return Err(NotTaken::Restart),
                 () = deadline.passed() => return Err(NotTaken::NotNow(waiting())),
             }
@@ -185,8 +202,18 @@ impl<T: SharedData> WorkQueue<T> {
             _ => Vec::new(),
         });
         let (items, workers) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
-        self.shared.candidates.lock().listed(&items, workers);
+        self.shared.candidates.lock().listed(&items, workers, self.now());
         Ok(changes)
+    }
+
+    /// Waits until the first of the delayed items is due.
+    async fn next_due(&self) {
+        let due = self.shared.candidates.lock().next_due();
+        let Some(due) = due else { return std::future::pending().await };
+        while let Ok(left @ 1..) = u64::try_from(due - self.now()) {
+            // The clock of the servers is only estimated.
+            tokio::time::sleep(Duration::from_millis(left).min(SLEEP_MAX)).await;
+        }
     }
 
     /// Claims the item if it is free.
@@ -201,6 +228,17 @@ impl<T: SharedData> WorkQueue<T> {
         let stored = Stored::decode(&data);
         if !self.is_free(item, &stored, deadline).await? {
             return Ok(None);
+        }
+        match judge_free(&stored, self.now(), self.attempts_max) {
+            Verdict::NotDue(due) => {
+                self.shared.candidates.lock().met_delay(item, due);
+                return Ok(None);
+            }
+            Verdict::Exhausted => {
+                self.move_exhausted(worker, item, &stored, &stat).await?;
+                return Ok(None);
+            }
+            _ => {}
         }
         let value = match T::decode(&stored.value) {
             Ok(Some(value)) => value,
@@ -229,6 +267,36 @@ impl<T: SharedData> WorkQueue<T> {
                 debug!(%path, "another worker was faster");
                 Ok(None)
             }
+            // With the worker a claim ends that may be applied.
+            Err(error) if error.is_lost() || error.outcome_unknown() => Err(NotTaken::Restart),
+            Err(error) => Err(NotTaken::Failed(error.into())),
+        }
+    }
+
+    /// Moves an item to the failed ones whose last taker was lost. Another process may be faster.
+    async fn move_exhausted(
+        &self,
+        worker: &mut QueueWorker,
+        item: ItemName,
+        stored: &Stored,
+        stat: &Stat,
+    ) -> Result<(), NotTaken> {
+        let (path, failed) =
+            (self.items.child(&item.to_string()).map_err(Error::from)?, self.failed_directory()?);
+        let target = failed.child(&item.to_string()).map_err(Error::from)?;
+        let data = stored.clone().failed("the last taker was lost", self.now()).encode();
+        info!(%path, attempts = stored.attempts, "an item failed too often");
+        let moved = worker
+            .record
+            .commit(&worker.hold, |txn| txn.delete(&path, stat.version).create(&target, data))
+            .await;
+        match moved {
+            Err(TxnError::Refused { path: refused, refusal: Refusal::NoNode, .. })
+                if refused == self.manager().whole_path(&target) =>
+            {
+                Ok(self.create_directory(&failed).await?)
+            }
+            Ok(_) | Err(TxnError::Refused { .. }) => Ok(()),
             Err(error) if error.is_lost() => Err(NotTaken::Restart),
             Err(error) => Err(NotTaken::Failed(error.into())),
         }
@@ -241,7 +309,7 @@ impl<T: SharedData> WorkQueue<T> {
         loop {
             match judge(stored, known) {
                 Verdict::Free => return Ok(true),
-                Verdict::Claimed => {
+                Verdict::Claimed | Verdict::NotDue(_) | Verdict::Exhausted => {
                     self.shared.candidates.lock().met_claim(item, claim);
                     return Ok(false);
                 }
@@ -271,6 +339,11 @@ impl<T: SharedData> WorkQueue<T> {
     fn unreadable(&self, path: &ZnodePath, cause: String) -> Error {
         WorkQueueError::Unreadable { path: self.manager().whole_path(path), cause }.into()
     }
+}
+
+/// Whether another worker may be created.
+fn is_passing(error: &Error) -> bool {
+    error.is_transient() || (error.outcome_unknown() && !error.is_closed())
 }
 
 /// What a taker waits for.

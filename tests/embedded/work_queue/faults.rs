@@ -228,6 +228,28 @@ async fn a_worker_whose_node_is_deleted_by_hand_writes_nothing() {
 }
 
 #[tokio::test]
+async fn a_taker_waits_longer_than_one_request_may_take() {
+    let server_fixture = server().await;
+    let manager = client(&server_fixture).await.with_operation_timeout(Duration::from_millis(100)).unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    let unanswered =
+        server_fixture.server.fault(When::op(Op::Create2).session(session).always(), Fault::HoldReply);
+    let taking = tokio::spawn({
+        let queue = queue(&manager);
+        async move { queue.take().await }
+    });
+    within("a create", unanswered.hit()).await.unwrap();
+    // As long as that call may take.
+    let error = manager.znodes().create("/other", b"", lockkeeper::znodes::CreateMode::Persistent).await;
+    assert!(error.unwrap_err().outcome_unknown());
+    assert!(!taking.is_finished());
+    unanswered.disarm();
+    unanswered.release();
+    put(&queue(&server_fixture.rival), &["a"]).await;
+    assert_eq!(within("an item", taking).await.unwrap().unwrap().unwrap().value(), "a");
+}
+
+#[tokio::test]
 async fn calls_dropped_anywhere_under_any_fault_leave_no_worker() {
     let calls = |actor: ConnectionManager| async move {
         let queue = queue(&actor);

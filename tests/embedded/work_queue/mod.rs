@@ -1,6 +1,7 @@
 //! Work queues: each item is done once, whatever strikes.
 
 mod calls;
+mod ends;
 mod faults;
 
 use std::time::Duration;

@@ -1,0 +1,195 @@
+//! What is seen of a queue, and the way back for failed items.
+
+use std::fmt::{self, Display, Formatter};
+use std::time::{Duration, SystemTime};
+
+use futures::future::try_join_all;
+use lockkeeper_core::{Deadline, Error, Refusal, Stat, TxnError, Version, WholePath, ZnodePath, count_of};
+
+use super::handle::WorkQueue;
+use super::name::ItemName;
+use super::stored::Stored;
+use crate::value::SharedData;
+
+/// So many items are read by one inspection.
+const READ_MAX: usize = 100;
+
+/// A work queue as it was seen: a snapshot, made of several reads. Printed, it is a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkQueueInspection {
+    /// The path of the queue.
+    pub path: WholePath,
+    /// The number of items, claimed ones included.
+    pub item_count: u32,
+    /// The first hundred items, in the order of work.
+    pub items: Vec<ItemInfo>,
+    /// The number of failed items.
+    pub failed_count: u32,
+    /// The first hundred failed items.
+    pub failed: Vec<FailedItem>,
+}
+
+/// An item as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ItemInfo {
+    /// The path of the item, below the manager's chroot.
+    pub path: ZnodePath,
+    /// Who has it.
+    pub state: ItemState,
+    /// How often it was taken.
+    pub attempts: u32,
+}
+
+/// What becomes of an item next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ItemState {
+    /// The next taker gets it.
+    Free,
+    /// It is not taken before this time, by the clock of the servers.
+    Delayed(SystemTime),
+    /// A process has it.
+    Claimed {
+        /// The node data of the process.
+        by: String,
+        /// When the process has taken it, by the clock of the servers.
+        since: SystemTime,
+    },
+}
+
+/// A failed item as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FailedItem {
+    /// The path of the failed item, below the manager's chroot.
+    pub path: ZnodePath,
+    /// How often it was taken.
+    pub attempts: u32,
+    /// The reasons, oldest first: a time in milliseconds since 1970, the name of the worker, and what it
+    /// said.
+    pub failures: Vec<String>,
+}
+
+impl<T: SharedData> WorkQueue<T> {
+    /// Returns the items with their takers, and the failed items: a snapshot. It needs only the right to
+    /// read. Two lists, and a read for each of the first hundred items.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::NoAnswer`] (the connection broke:
+    /// call again) and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
+    pub async fn inspect(&self) -> Result<WorkQueueInspection, Error> {
+        let (item_count, items) = self.first_items(&self.items).await?;
+        let items = try_join_all(items.into_iter().map(|item| self.info(item))).await?;
+        let (failed_count, failed) = self.first_items(&self.failed_directory()?).await?;
+        let failed = failed.into_iter().map(|(path, stored, _)| FailedItem {
+            path,
+            attempts: stored.attempts,
+            failures: stored.failures,
+        });
+        let (path, failed) = (self.whole_path(), failed.collect());
+        Ok(WorkQueueInspection { path, item_count, items, failed_count, failed })
+    }
+
+    async fn first_items(
+        &self,
+        directory: &ZnodePath,
+    ) -> Result<(u32, Vec<(ZnodePath, Stored, Stat)>), Error> {
+        let znodes = self.manager().znodes();
+        let names = znodes.children(directory).await?.unwrap_or_default();
+        let mut names: Vec<ItemName> = names.iter().filter_map(|name| ItemName::parse(name)).collect();
+        names.sort_unstable();
+        let count = count_of(names.len());
+        let paths: Result<Vec<_>, _> =
+            names.iter().take(READ_MAX).map(|name| directory.child(&name.to_string())).collect();
+        let read = |path: ZnodePath| async {
+            let read = self.manager().znodes().read(&path).await?;
+            Ok::<_, Error>(read.map(|(data, stat)| (path, Stored::decode(&data), stat)))
+        };
+        let items = try_join_all(paths?.into_iter().map(read)).await?;
+        Ok((count, items.into_iter().flatten().collect()))
+    }
+
+    async fn info(&self, (path, stored, stat): (ZnodePath, Stored, Stat)) -> Result<ItemInfo, Error> {
+        let worker = match &stored.claim {
+            Some(claim) => self.manager().znodes().read(self.workers.directory().child(claim)?).await?,
+            None => None,
+        };
+        let state = match (worker, stored.due) {
+            (Some((by, _)), _) => {
+                let by = String::from_utf8_lossy(&by).into_owned();
+                ItemState::Claimed { by, since: time(stat.mtime) }
+            }
+            (None, Some(due)) if due > self.now() => ItemState::Delayed(time(due)),
+            (None, _) => ItemState::Free,
+        };
+        Ok(ItemInfo { path, state, attempts: stored.attempts })
+    }
+
+    /// Puts a failed item back to the end of the queue, with its reasons and no attempts, in one transaction.
+    /// Returns `false` if there is no such failed item. The bound of the queue does not count.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], [`Error::Refused`], [`Error::NotCommitted`] if the failed item is changed at the
+    /// same moment, [`Error::Unknown`] and [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// The transaction of a dropped call is applied, or it is not. No item is lost or put twice.
+    pub async fn requeue(&self, failed: &ZnodePath) -> Result<bool, Error> {
+        let path = self.failed_directory()?.child(failed.name())?;
+        let Some((data, stat)) = self.manager().znodes().read(&path).await? else { return Ok(false) };
+        let prefix = failed.name().split_once('-').unwrap_or_default().0;
+        let target = self.items.child(&format!("{prefix}-"))?;
+        let data = Stored { attempts: 0, claim: None, due: None, ..Stored::decode(&data) }.encode();
+        let mut worker = self.worker(Deadline::after(self.manager().operation_timeout())).await?;
+        let requeued = worker
+            .record
+            .commit(&worker.hold, |txn| {
+                txn.delete(&path, Version::from(stat.version)).create_sequential(&target, data)
+            })
+            .await;
+        match requeued {
+            Ok(_) => {
+                self.park(worker);
+                Ok(true)
+            }
+            Err(TxnError::Refused { index: 0, refusal: Refusal::NoNode, .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn time(millis: i64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(millis).unwrap_or_default())
+}
+
+impl Display for WorkQueueInspection {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "{}: {} items, {} failed", self.path, self.item_count, self.failed_count)?;
+        for item in &self.items {
+            write!(formatter, "  {}  attempts {}  ", item.path.name(), item.attempts)?;
+            match &item.state {
+                ItemState::Free => writeln!(formatter, "free")?,
+                ItemState::Delayed(due) => {
+                    writeln!(formatter, "due {}", humantime::format_rfc3339_seconds(*due))?
+                }
+                ItemState::Claimed { by, since } => {
+                    writeln!(formatter, "taken by {by} since {}", humantime::format_rfc3339_seconds(*since))?;
+                }
+            }
+        }
+        for item in &self.failed {
+            let last = item.failures.last().map(String::as_str).unwrap_or_default();
+            writeln!(formatter, "  {}  attempts {}  failed: {last}", item.path.name(), item.attempts)?;
+        }
+        Ok(())
+    }
+}
