@@ -2,8 +2,8 @@
 //!
 //! A [`WorkQueue`] gives each order to one process. The process writes its receipt by `done_with`, in the
 //! transaction that ends the order: so an order whose process is killed before has no receipt, and comes
-//! back. With `--naive` a process reads the first order, writes the receipt and deletes the order: two processes do
-//! the same one.
+//! back. With `--naive` a process reads the first order, writes the receipt and deletes the order: two
+//! processes do the same one.
 //!
 //! `cargo run --example jobs`, or `-- --kill 2`, or `-- --naive`, or `-- --json`, or
 //! `-- --connect host:port,…`
