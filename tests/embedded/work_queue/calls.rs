@@ -51,6 +51,21 @@ async fn an_item_that_is_given_up_is_free_at_its_old_place() {
 }
 
 #[tokio::test]
+async fn a_claim_by_a_worker_that_is_newer_than_the_list_counts() {
+    let server_fixture = server().await;
+    let there = queue(&server_fixture.rival);
+    let values: Vec<String> = (0..20).map(|number| format!("{number:02}")).collect();
+    there.put_all(&values).await.unwrap();
+    // From here on it takes by this list.
+    take(&there).await.done().await.unwrap();
+    let second = take(&queue(&client(&server_fixture).await)).await;
+    assert_eq!(second.value(), "01");
+    let third = take(&there).await;
+    assert_ne!(third.value(), second.value(), "two have one item");
+    assert!(second.is_valid());
+}
+
+#[tokio::test]
 async fn a_taker_waits_for_a_put_and_for_an_item_that_is_given_up() {
     let server_fixture = server().await;
     let (here, there) = (queue(&client(&server_fixture).await), queue(&server_fixture.rival));
