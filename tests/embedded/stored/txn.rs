@@ -78,7 +78,8 @@ async fn a_refusal_names_the_write_and_the_missing_parent_and_nothing_is_written
 async fn bad_input_is_refused_before_anything_is_sent() {
     let (server_fixture, manager) = started().await;
     let other = server_fixture.actor().await.unwrap();
-    let sent = server_fixture.server.fault(When::op(Op::Multi).always(), Fault::DropReply);
+    let named = When::op(Op::Multi).paths(&["/a", "/b", "/no path"]).always();
+    let sent = server_fixture.server.fault(named, Fault::DropReply);
     for txn in [
         manager.txn().create("no path", ""),
         manager.txn().create("/a", vec![0; 600_000]).create("/b", vec![0; 600_000]),
