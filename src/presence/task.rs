@@ -379,7 +379,7 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        // Only if its runtime ends while it works: the manager, and so the session, may run on another one.
+        // Only by a panic while it works, or with the runtime and the session.
         drop(self.leave());
         let state = *self.state.borrow();
         if !state.is_final() {

@@ -52,6 +52,11 @@ impl ItemCandidates {
         if self.left == 0 {
             return None;
         }
+        self.pop(spread)
+    }
+
+    /// As [`next`](Self::next), also if the list has served as many takes as it should.
+    pub(super) fn pop(&mut self, spread: Option<usize>) -> Option<ItemName> {
         let among = self.ready.len().min(SPREAD);
         match spread {
             Some(spread) if among > 0 => self.ready.remove(spread % among),

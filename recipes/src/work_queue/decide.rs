@@ -1,6 +1,6 @@
 //! What is dangerous, as pure functions: whether an item is free, and whether a transaction was applied.
 
-use super::stored::Stored;
+use super::stored::StoredItem;
 
 /// What is known of the node that claims an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) enum Verdict {
 }
 
 /// Judges an item that no worker has.
-pub(super) fn judge_free(stored: &Stored, now: i64, attempts_max: Option<u32>) -> Verdict {
+pub(super) fn judge_free(stored: &StoredItem, now: i64, attempts_max: Option<u32>) -> Verdict {
     match stored.due {
         Some(due) if due > now => Verdict::NotDue(due),
         _ if attempts_max.is_some_and(|max| stored.attempts >= max) => Verdict::Exhausted,
@@ -42,7 +42,7 @@ pub(super) fn judge_free(stored: &Stored, now: i64, attempts_max: Option<u32>) -
 /// The name in the item was written together with a check of that node. So the node exists in every state of
 /// the servers from then on until its worker is gone, and names are never used again. If the node is missing
 /// in a state that is not older than the data, it is missing for ever.
-pub(super) fn judge(stored: &Stored, claim: ClaimNode) -> Verdict {
+pub(super) fn judge(stored: &StoredItem, claim: ClaimNode) -> Verdict {
     match (&stored.claim, claim) {
         (None, _) | (Some(_), ClaimNode::Missing) => Verdict::Free,
         (Some(_), ClaimNode::Exists) => Verdict::Claimed,

@@ -49,9 +49,9 @@ const CAPACITY_MAX: u32 = 40_000;
 ///
 /// # Cost
 ///
-/// A put is one request. A taken item is three: the read, the claim, the transaction of `done`. All takers of
-/// one manager share one list of the queue and one wait. Each process that waits lists the queue when it
-/// changes.
+/// A put is two requests, as it reads the number of items first. A taken item is three: the read, the claim,
+/// the transaction of `done`. All takers of one manager share one list of the queue and one wait. Each
+/// process that waits lists the queue when it changes.
 ///
 /// # What a queue in ZooKeeper is not for
 ///
@@ -68,7 +68,8 @@ const CAPACITY_MAX: u32 = 40_000;
 /// `<path>/items/<priority>-<number>` is an item, persistent; its data names its worker. `<path>/failed` has
 /// those that failed, and `<path>/ids` those that were put [by id](Self::put_once).
 /// `<path>/workers/_c_<id>-worker-<number>` is a worker, ephemeral. `<path>/records/<id>` is the record of
-/// its transactions, persistent, and deleted with the worker. A crash leaves one record behind.
+/// its transactions, persistent, and deleted with the worker. A process that ends without closing its queue
+/// leaves one behind.
 ///
 /// # Examples
 ///

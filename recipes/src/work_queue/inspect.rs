@@ -8,7 +8,7 @@ use lockkeeper_core::{Deadline, Error, Refusal, Stat, TxnError, Version, WholePa
 
 use super::handle::WorkQueue;
 use super::name::ItemName;
-use super::stored::Stored;
+use super::stored::StoredItem;
 use crate::value::SharedData;
 
 /// So many items are read by one inspection.
@@ -100,7 +100,7 @@ impl<T: SharedData> WorkQueue<T> {
     async fn first_items(
         &self,
         directory: &ZnodePath,
-    ) -> Result<(u32, Vec<(ZnodePath, Stored, Stat)>), Error> {
+    ) -> Result<(u32, Vec<(ZnodePath, StoredItem, Stat)>), Error> {
         let znodes = self.manager().znodes();
         let names = znodes.children(directory).await?.unwrap_or_default();
         let mut names: Vec<ItemName> = names.iter().filter_map(|name| ItemName::parse(name)).collect();
@@ -110,13 +110,13 @@ impl<T: SharedData> WorkQueue<T> {
             names.iter().take(READ_MAX).map(|name| directory.child(&name.to_string())).collect();
         let read = |path: ZnodePath| async {
             let read = self.manager().znodes().read(&path).await?;
-            Ok::<_, Error>(read.map(|(data, stat)| (path, Stored::decode(&data), stat)))
+            Ok::<_, Error>(read.map(|(data, stat)| (path, StoredItem::decode(&data), stat)))
         };
         let items = try_join_all(paths?.into_iter().map(read)).await?;
         Ok((count, items.into_iter().flatten().collect()))
     }
 
-    async fn info(&self, (path, stored, stat): (ZnodePath, Stored, Stat)) -> Result<ItemInfo, Error> {
+    async fn info(&self, (path, stored, stat): (ZnodePath, StoredItem, Stat)) -> Result<ItemInfo, Error> {
         let worker = match &stored.claim {
             Some(claim) => self.manager().znodes().read(self.workers.directory().child(claim)?).await?,
             None => None,
@@ -148,7 +148,7 @@ impl<T: SharedData> WorkQueue<T> {
         let Some((data, stat)) = self.manager().znodes().read(&path).await? else { return Ok(false) };
         let prefix = failed.name().split_once('-').unwrap_or_default().0;
         let target = self.items.child(&format!("{prefix}-"))?;
-        let data = Stored { attempts: 0, claim: None, due: None, ..Stored::decode(&data) }.encode();
+        let data = StoredItem { attempts: 0, claim: None, due: None, ..StoredItem::decode(&data) }.encode();
         let mut worker = self.worker(Deadline::after(self.manager().operation_timeout())).await?;
         let requeued = worker
             .record

@@ -12,7 +12,7 @@ use super::decide::{Verdict, judge_free};
 use super::error::WorkQueueError;
 use super::handle::WorkQueue;
 use super::shared::FreedItem;
-use super::stored::Stored;
+use super::stored::StoredItem;
 use super::worker::QueueWorker;
 use crate::value::SharedData;
 
@@ -33,7 +33,7 @@ pub struct WorkItem<T> {
     path: ZnodePath,
     token: FencingToken,
     value: T,
-    stored: Stored,
+    stored: StoredItem,
     failed: ZnodePath,
     attempts_max: Option<u32>,
 }
@@ -44,7 +44,7 @@ impl<T> WorkItem<T> {
         path: ZnodePath,
         claimed_at: Zxid,
         freed: FreedItem,
-        (value, stored): (T, Stored),
+        (value, stored): (T, StoredItem),
         queue: &WorkQueue<T>,
     ) -> Result<Self, Error>
     where
@@ -180,8 +180,9 @@ impl<T> WorkItem<T> {
     ///
     /// The transaction of a dropped call is applied, or it is not. The item is given up in any case, and free
     /// again if it is not done.
-    pub async fn done_with(self, writes: impl for<'a> FnOnce(Txn<'a>) -> Txn<'a>) -> Result<(), Error> {
-        let Self { mut worker, freed, path, .. } = self;
+    pub async fn done_with(self, writes: impl FnOnce(Txn<'static>) -> Txn<'static>) -> Result<(), Error> {
+        // Of a dropped call the claim ends before the takers of this process are told.
+        let Self { freed, mut worker, path, .. } = self;
         // The delete is last, so that the caller's writes have their own indexes.
         let committed =
             worker.record.commit(&worker.hold, |txn| writes(txn).delete(&path, Version::Any)).await;
@@ -221,7 +222,7 @@ impl<T> WorkItem<T> {
     ///
     /// As [`done_with`](Self::done_with).
     pub async fn retry_at(self, time: SystemTime) -> Result<(), Error> {
-        let stored = Stored { due: Some(millis(time)), ..self.stored.clone() };
+        let stored = StoredItem { due: Some(millis(time)), ..self.stored.clone() };
         self.give_up(stored).await
     }
 
@@ -244,7 +245,7 @@ impl<T> WorkItem<T> {
     /// As [`done_with`](Self::done_with).
     pub async fn fail(self, reason: &str) -> Result<bool, Error> {
         let now = self.hold().manager().estimated_server_time().unwrap_or_default();
-        let stored = Stored { due: None, ..self.stored.clone().failed(reason, now) };
+        let stored = StoredItem { due: None, ..self.stored.clone().failed(reason, now) };
         if judge_free(&stored, now, self.attempts_max) != Verdict::Exhausted {
             self.give_up(stored).await?;
             return Ok(false);
@@ -264,8 +265,8 @@ impl<T> WorkItem<T> {
 
     /// Writes the item, and ends the claim with its worker: other processes know the item as claimed for as
     /// long as the node of that exists.
-    async fn give_up(self, stored: Stored) -> Result<(), Error> {
-        let Self { mut worker, freed, path, .. } = self;
+    async fn give_up(self, stored: StoredItem) -> Result<(), Error> {
+        let Self { freed, mut worker, path, .. } = self;
         let data = stored.encode();
         let committed = worker.record.commit(&worker.hold, |txn| txn.set(&path, data, Version::Any)).await;
         let QueueWorker { hold, record } = worker;

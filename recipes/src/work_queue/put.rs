@@ -8,7 +8,7 @@ use super::error::WorkQueueError;
 use super::handle::WorkQueue;
 use super::item::millis;
 use super::name::{ItemName, PRIORITY_MAX};
-use super::stored::Stored;
+use super::stored::StoredItem;
 use crate::value::SharedData;
 
 /// The priority of a put that names none.
@@ -214,6 +214,7 @@ impl<T: SharedData> WorkQueue<T> {
                     self.park(worker);
                     return Ok(true);
                 }
+                Err(TxnError::Refused { .. }) if worker.record.is_broken() && !deadline.has_passed() => {}
                 Err(TxnError::Refused { refusal: Refusal::NodeExists, .. }) if id.is_some() => {
                     self.park(worker);
                     return Ok(false);
@@ -262,7 +263,7 @@ fn prepare<T: SharedData>(values: &[T], options: &PutOptions) -> Result<Vec<Vec<
             "keep values below 508 kilobytes, or put a reference to the data",
         )),
         _ => {
-            let stored = |value| Stored { due: options.due, ..Stored::new(value) };
+            let stored = |value| StoredItem { due: options.due, ..StoredItem::new(value) };
             Ok(values.into_iter().map(|value| stored(value).encode()).collect())
         }
     }

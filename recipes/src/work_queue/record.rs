@@ -28,6 +28,8 @@ pub(super) struct WorkerRecord {
     manager: ConnectionManager,
     path: ZnodePath,
     version: i32,
+    /// Another client has changed or deleted the node: no transaction can be committed by it any more.
+    is_broken: bool,
 }
 
 /// A transaction that is applied.
@@ -42,7 +44,7 @@ impl WorkerRecord {
     /// Creates the record at `path`, whose name is never used again.
     pub(super) async fn create(manager: &ConnectionManager, path: ZnodePath) -> Result<Self, Error> {
         // From here on a drop deletes the node.
-        let record = Self { manager: manager.clone(), path, version: 0 };
+        let record = Self { manager: manager.clone(), path, version: 0, is_broken: false };
         let deadline = Deadline::after(manager.operation_timeout());
         loop {
             match manager.znodes().create(&record.path, b"", CreateMode::Persistent).await {
@@ -55,16 +57,21 @@ impl WorkerRecord {
         }
     }
 
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     /// Commits `writes` if the hold's node exists, exactly once, and finds out whether it is applied. An
     /// error that is not [of unknown outcome](Error::outcome_unknown) means that nothing is applied, and
     /// nothing will be.
     pub(super) async fn commit(
         &mut self,
         hold: &Hold,
-        writes: impl for<'a> FnOnce(Txn<'a>) -> Txn<'a>,
+        writes: impl FnOnce(Txn<'static>) -> Txn<'static>,
     ) -> Result<RecordedTxn, TxnError> {
         let deadline = Deadline::after(self.manager.operation_timeout());
-        let txn = writes(hold.txn().set(&self.path, COMMITTED, self.version));
+        // The caller's writes cannot come before the record, nor replace the check of the node.
+        let txn = hold.txn().set(&self.path, COMMITTED, self.version).and(writes(self.manager.txn()));
         let mut in_doubt: Option<TxnError> = None;
         loop {
             let error = match txn.clone().commit().await {
@@ -74,8 +81,10 @@ impl WorkerRecord {
                 }
                 Err(error) => error,
             };
+            self.is_broken |= self.is_of_record(&error);
             match after(answer_of(&error), in_doubt.is_some()) {
                 TxnStep::AppliedBefore => {
+                    self.is_broken = false;
                     self.version += 1;
                     return Ok(RecordedTxn::Before);
                 }
@@ -99,6 +108,12 @@ impl WorkerRecord {
             }
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    fn is_of_record(&self, error: &TxnError) -> bool {
+        let TxnError::Refused { path, refusal, .. } = error else { return false };
+        matches!(refusal, Refusal::BadVersion | Refusal::NoNode)
+            && *path == self.manager.whole_path(&self.path)
     }
 
     /// Writes the record, so that no earlier transaction can be applied any more, and says whether one was.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lockkeeper_core::{ConnectionManager, ManagerExt, ZnodePath};
 use parking_lot::Mutex;
-use tokio::sync::{Mutex as AsyncMutex, Notify};
+use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
 use super::candidates::ItemCandidates;
 use super::name::ItemName;
@@ -25,6 +25,17 @@ pub(super) struct SharedWork {
     /// An item of this process is free again, at its old place.
     is_freed: AtomicBool,
     pub(super) freed: Notify,
+    /// The taker that has the lock has listed, and waits.
+    is_waiting: watch::Sender<bool>,
+}
+
+/// The wait of the taker that has the lock.
+pub(super) struct WaitingTaker<'a>(&'a watch::Sender<bool>);
+
+impl Drop for WaitingTaker<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(false);
+    }
 }
 
 #[derive(Default)]
@@ -79,6 +90,18 @@ impl SharedWork {
         if needs_task {
             manager.spawn(end_idle(Arc::downgrade(self)));
         }
+    }
+
+    pub(super) fn begin_wait(&self) -> WaitingTaker<'_> {
+        self.is_waiting.send_replace(true);
+        WaitingTaker(&self.is_waiting)
+    }
+
+    /// Resolves while the taker that has the lock waits.
+    pub(super) async fn until_one_waits(&self) {
+        let mut is_waiting = self.is_waiting.subscribe();
+        // The sender lives as long as this.
+        let _ = is_waiting.wait_for(|is_waiting| *is_waiting).await;
     }
 
     /// The next item to try by the last list.

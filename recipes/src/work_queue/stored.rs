@@ -13,7 +13,7 @@ const REASON_BYTES_MAX: usize = 256;
 ///
 /// Data without the first line is the value alone: an item that another client has put.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Stored {
+pub(super) struct StoredItem {
     /// The name of the worker that claims the item, or has claimed it before its node was deleted.
     pub(super) claim: Option<String>,
     /// How often the item was taken.
@@ -26,7 +26,7 @@ pub(super) struct Stored {
     pub(super) value: Vec<u8>,
 }
 
-impl Stored {
+impl StoredItem {
     pub(super) fn new(value: Vec<u8>) -> Self {
         Self { value, ..Self::default() }
     }
@@ -102,20 +102,20 @@ mod tests {
 
     #[test]
     fn a_failure_is_one_line_and_the_last_ten_are_kept() {
-        let mut stored = Stored::new(b"value".to_vec()).claimed_by("w");
+        let mut stored = StoredItem::new(b"value".to_vec()).claimed_by("w");
         for number in 0..12 {
             stored = stored.failed(&format!("{number}\n{}", "é".repeat(300)), 7);
         }
         assert_eq!(stored.failures.len(), 10);
         assert!(stored.failures.iter().all(|failure| failure.len() < 300), "{:?}", stored.failures);
         assert!(stored.failures[0].starts_with("7 w 2 é"), "{:?}", stored.failures);
-        assert_eq!(Stored::decode(&stored.encode()), stored);
+        assert_eq!(StoredItem::decode(&stored.encode()), stored);
     }
 
     #[test]
     fn an_item_of_another_client_is_its_value() {
         for data in [&b""[..], b"order 7", b"lockkeeper item 1", b"lockkeeper item 1\nattempts x\n\nvalue"] {
-            assert_eq!(Stored::decode(data), Stored::new(data.to_vec()));
+            assert_eq!(StoredItem::decode(data), StoredItem::new(data.to_vec()));
         }
     }
 
@@ -130,8 +130,8 @@ mod tests {
             failures in proptest::collection::vec("[ -~]{1,30}", 0..3),
         ) {
             let value = if has_magic { [MAGIC.as_bytes(), &value].concat() } else { value };
-            let stored = Stored { claim, attempts, due, failures, value };
-            prop_assert_eq!(Stored::decode(&stored.encode()), stored);
+            let stored = StoredItem { claim, attempts, due, failures, value };
+            prop_assert_eq!(StoredItem::decode(&stored.encode()), stored);
         }
     }
 }

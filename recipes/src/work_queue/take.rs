@@ -15,7 +15,7 @@ use super::item::WorkItem;
 use super::name::ItemName;
 use super::record::RecordedTxn;
 use super::shared::FreedItem;
-use super::stored::Stored;
+use super::stored::StoredItem;
 use super::worker::QueueWorker;
 use crate::lock::at_head::NotTaken;
 use crate::value::SharedData;
@@ -128,9 +128,13 @@ impl<T: SharedData> WorkQueue<T> {
     ) -> Result<WorkItem<T>, NotTaken> {
         let mut spread = None;
         loop {
-            let Some(item) = self.next_item(&worker, spread, deadline, waits).await? else {
-                self.park(worker);
-                return Err(NotTaken::NotNow(waiting()));
+            let item = match self.next_item(&worker, spread, deadline, waits).await {
+                Ok(Some(item)) => item,
+                Ok(None) | Err(NotTaken::NotNow(_)) => {
+                    self.park(worker);
+                    return Err(NotTaken::NotNow(waiting()));
+                }
+                Err(error) => return Err(error),
             };
             match self.claim(&mut worker, item, deadline).await? {
                 Some(Claimed { stored, value, claimed_at }) => {
@@ -163,7 +167,9 @@ impl<T: SharedData> WorkQueue<T> {
         let monitor = worker.hold.monitor();
         let _turn = tokio::select! {
             biased;
-            turn = self.shared.list_turn.lock() => turn,
+            turn = self.shared.list_turn.lock() => Some(turn),
+            // The one with the lock waits, maybe for long: a call that does not wait lists for itself.
+            () = self.shared.until_one_waits(), if !waits => None,
             _ = monitor.lost() => return Err(NotTaken::Restart),
             () = deadline.passed() => return Err(NotTaken::NotNow(waiting())),
         };
@@ -173,12 +179,14 @@ impl<T: SharedData> WorkQueue<T> {
                 return Ok(Some(item));
             }
             let mut changes = self.list(&monitor, deadline).await?;
-            if let Some(item) = self.shared.next(spread) {
+            // Whatever other takers did meanwhile: an item of this list may be free.
+            if let Some(item) = self.shared.candidates.lock().pop(spread) {
                 return Ok(Some(item));
             }
             if !waits {
                 return Ok(None);
             }
+            let _waiting = self.shared.begin_wait();
             tokio::select! {
                 biased;
                 () = changes.any() => {}
@@ -225,7 +233,7 @@ impl<T: SharedData> WorkQueue<T> {
     ) -> Result<Option<Claimed<T>>, NotTaken> {
         let path = self.items.child(&item.to_string()).map_err(Error::from)?;
         let Some((data, stat)) = self.read(&path, deadline).await? else { return Ok(None) };
-        let stored = Stored::decode(&data);
+        let stored = StoredItem::decode(&data);
         if !self.is_free(item, &stored, deadline).await? {
             return Ok(None);
         }
@@ -263,6 +271,8 @@ impl<T: SharedData> WorkQueue<T> {
                 // `None` if it was deleted by hand.
                 Ok(claimed_at.map(|claimed_at| Claimed { stored: claimed, value, claimed_at }))
             }
+            // Another client has touched the record: this worker commits nothing more.
+            Err(TxnError::Refused { .. }) if worker.record.is_broken() => Err(NotTaken::Restart),
             Err(TxnError::Refused { refusal: Refusal::BadVersion | Refusal::NoNode, .. }) => {
                 debug!(%path, "another worker was faster");
                 Ok(None)
@@ -278,7 +288,7 @@ impl<T: SharedData> WorkQueue<T> {
         &self,
         worker: &mut QueueWorker,
         item: ItemName,
-        stored: &Stored,
+        stored: &StoredItem,
         stat: &Stat,
     ) -> Result<(), NotTaken> {
         let (path, failed) =
@@ -296,13 +306,19 @@ impl<T: SharedData> WorkQueue<T> {
             {
                 Ok(self.create_directory(&failed).await?)
             }
+            Err(TxnError::Refused { .. }) if worker.record.is_broken() => Err(NotTaken::Restart),
             Ok(_) | Err(TxnError::Refused { .. }) => Ok(()),
             Err(error) if error.is_lost() => Err(NotTaken::Restart),
             Err(error) => Err(NotTaken::Failed(error.into())),
         }
     }
 
-    async fn is_free(&self, item: ItemName, stored: &Stored, deadline: Deadline) -> Result<bool, NotTaken> {
+    async fn is_free(
+        &self,
+        item: ItemName,
+        stored: &StoredItem,
+        deadline: Deadline,
+    ) -> Result<bool, NotTaken> {
         let Some(claim) = &stored.claim else { return Ok(true) };
         let is_listed = self.shared.candidates.lock().has_worker(claim);
         let mut known = if is_listed { ClaimNode::Exists } else { ClaimNode::Unread };
@@ -353,7 +369,7 @@ fn waiting() -> Phase {
 
 /// An item that was claimed.
 struct Claimed<T> {
-    stored: Stored,
+    stored: StoredItem,
     value: T,
     /// The transaction of the claim.
     claimed_at: Zxid,

@@ -39,8 +39,11 @@ impl QueueWorker {
     }
 
     /// Keeps the worker for the next call of this process. `None` if it must not be kept: its node is lost,
-    /// or one of its transactions may be applied still.
+    /// its record is broken, or one of its transactions may be applied still.
     pub(super) fn park(self) -> Option<ParkedWorker> {
+        if self.record.is_broken() {
+            return None;
+        }
         let Self { hold, record } = self;
         Some(ParkedWorker { node: hold.detach().ok()?, record })
     }

@@ -121,7 +121,7 @@ async fn a_refused_write_leaves_the_item_in_the_queue() {
     let item = take(&queue).await;
     let refused = item.done_with(|txn| txn.set("/nowhere", b"".to_vec(), -1)).await.unwrap_err();
     let Error::NotCommitted(refused) = refused else { panic!("{refused}") };
-    assert!(refused.to_string().contains("write 0 of /nowhere"), "{refused}");
+    assert!(refused.to_string().contains("write 0, write /nowhere"), "{refused}");
     drain(&queue).await;
     assert_eq!(written(&server_fixture), ["a"]);
     put(&queue, &["b"]).await;
@@ -232,4 +232,20 @@ async fn a_worker_that_is_not_needed_leaves_no_node() {
         children(machine, &format!("{LOCK}/records")).is_empty()
     };
     within("no record", server_fixture.server.wait_until(records)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_try_does_not_wait_for_a_call_of_its_process_that_waits() {
+    let server_fixture = server().await;
+    let manager = client(&server_fixture).await;
+    let patient = manager.with_operation_timeout(Duration::from_secs(600)).unwrap();
+    let queue = queue(&patient);
+    let waiting = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.take().await.unwrap() }
+    });
+    server_fixture.queue_length_becomes(1).await.unwrap();
+    assert!(within("a try", queue.try_take()).await.unwrap().unwrap().is_none());
+    put(&queue, &["a"]).await;
+    within("the item", waiting).await.unwrap().unwrap().done().await.unwrap();
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lockkeeper::error::Outcome;
+use lockkeeper::znodes::Version;
 use lockkeeper::{ConnectionManager, Error};
 use lockkeeper_test_recipes::mutex::Plain;
 use lockkeeper_testserver::fault::Subject;
@@ -11,7 +12,9 @@ use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{Queue, client, drain, items, put, queue, server, take, write, written};
 use crate::cancellation::dropped_anywhere;
+use crate::fixture::WRITTEN;
 use crate::limit::within;
+use crate::server_fixture::{LOCK, children};
 
 /// What strikes at a request.
 #[derive(Clone, Copy, Debug)]
@@ -260,4 +263,42 @@ async fn calls_dropped_anywhere_under_any_fault_leave_no_worker() {
         }
     };
     dropped_anywhere(&Plain, calls).await;
+}
+
+#[tokio::test]
+async fn a_queue_goes_on_when_another_client_changes_or_deletes_the_records() {
+    let server_fixture = server().await;
+    let queue = queue(&client(&server_fixture).await);
+    let records = format!("{LOCK}/records");
+    for is_deleted in [true, false] {
+        put(&queue, &["a", "b"]).await;
+        // From here on a worker is kept for the next call.
+        write(take(&queue).await).await.unwrap();
+        for name in server_fixture.server.inspect(|machine| children(machine, &records)) {
+            let (record, rival) = (format!("{records}/{name}"), server_fixture.rival.znodes());
+            match is_deleted {
+                true => assert!(rival.delete(&record).await.unwrap()),
+                false => drop(rival.write(&record, b"", Version::Any).await.unwrap()),
+            }
+        }
+        within("a put", queue.put(&"c".to_owned())).await.unwrap().unwrap();
+        drain(&queue).await;
+    }
+    assert_eq!(written(&server_fixture), ["a", "a", "b", "b", "c", "c"]);
+}
+
+#[tokio::test]
+async fn the_writes_of_a_done_cannot_replace_the_check_of_the_claim() {
+    let server_fixture = server().await;
+    let manager = client(&server_fixture).await;
+    let (here, there) = (queue(&manager), queue(&server_fixture.rival));
+    put(&there, &["a"]).await;
+    let item = take(&here).await;
+    assert!(server_fixture.server.delete_node(item.hold().path()));
+    let again = take(&there).await;
+    let path = format!("{WRITTEN}/late-");
+    let refused = item.done_with(|_| manager.txn().create_sequential(path, b"")).await.unwrap_err();
+    assert!(refused.is_lost(), "{refused}");
+    write(again).await.unwrap();
+    assert_eq!(written(&server_fixture), ["a"]);
 }

@@ -1,7 +1,7 @@
 //! Two processes with a worker each, one item, and what the servers keep. The first process puts the item.
 
 use super::super::decide::{ClaimNode, FencedRecord, TxnAnswer, TxnStep, Verdict, after, after_fence, judge};
-use super::super::stored::Stored;
+use super::super::stored::StoredItem;
 
 /// A rule to break, so that the exploration is seen to find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl World {
 
     /// Judges the item as the library does, and reads the node of its worker if it has to.
     fn verdict(&self, claim: Option<WorkerId>, mistake: Option<Mistake>) -> Verdict {
-        let stored = Stored { claim: claim.map(|worker| worker.to_string()), ..Stored::default() };
+        let stored = StoredItem { claim: claim.map(|worker| worker.to_string()), ..StoredItem::default() };
         match (judge(&stored, ClaimNode::Unread), claim) {
             (Verdict::ReadClaim, _) if mistake == Some(Mistake::ClaimUnread) => Verdict::Free,
             (Verdict::ReadClaim, Some(worker)) => {
