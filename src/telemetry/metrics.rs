@@ -32,7 +32,7 @@
 //! | [`OWNER_DEADLOCKS_TOTAL`] | counter | | Circles of owners of one manager that wait for each other |
 //!
 //! * `recipe`: `mutex`, `reentrant_mutex`, `read`, `write`, `semaphore`, `semaphore_turn`, `rate_limiter`,
-//!   `election`, `schedule`, `once_cell`, `counter`, `shared_value`, `barrier`, `double_barrier`,
+//!   `election`, `schedule`, `once_cell`, `counter`, `shared_value`, `table`, `barrier`, `double_barrier`,
 //!   `partition`, `work_queue`; `other`, or the name that the author of a further recipe sets by
 //!   [`LockQueue::with_metric_name`](crate::LockQueue::with_metric_name). Each member of a multi-lock counts
 //!   by itself.
