@@ -1,13 +1,12 @@
 //! Holders are stopped between any two requests for longer than their lease, while others take over.
 
 use std::env;
-use std::time::Duration;
 
 use lockkeeper_fence::FencingToken;
 use lockkeeper_tests::Timing;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::database::Database;
 use crate::holder::{Holder, STEPS, StepEnd, Work};
@@ -62,7 +61,7 @@ impl<'a> History<'a> {
         let end = Instant::now() + Timing::event();
         while let Err(error) = link.run(&stock).await {
             assert!(Instant::now() < end, "{error}");
-            sleep(Duration::from_millis(1)).await;
+            tokio::task::yield_now().await;
         }
         links.push(link);
         Self {

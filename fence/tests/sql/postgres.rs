@@ -13,7 +13,7 @@ trap '' INT TERM HUP
 initdb=$(command -v initdb || ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | tail -n1)
 [ -n "$initdb" ] || { echo "no initdb; install the package postgresql" >&2; exit 1; }
 bin=$(dirname "$(readlink -f "$initdb")")
-folder=$(mktemp -d /tmp/lockkeeper-postgres-XXXXXX) || exit 1
+folder=$(mktemp -d) || exit 1
 as=
 if [ "$(id -u)" = 0 ]; then
     chown 65534:65534 "$folder"
