@@ -18,6 +18,10 @@ const PRIORITY: u16 = 100;
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// From this number on, nothing is put: numbers would soon repeat or be negative, and items be lost. A
+/// million puts are not in flight at one time.
+const NUMBER_END: i32 = i32::MAX - 1_000_000;
+
 /// How an item is put.
 struct PutOptions {
     priority: u16,
@@ -40,8 +44,9 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// [`WorkQueueError::Full`]. [`Error::Config`], before anything is sent, if the value is larger than 508
     /// kilobytes. [`Error::Timeout`] without a connection within the manager's operation timeout,
-    /// [`Error::Refused`] (access list, quota) and [`Error::Closed`]: nothing was put. [`Error::Unknown`] if
-    /// the answer was lost, and no server could be asked for the outcome in time.
+    /// [`Error::Refused`] (access list, quota), [`Error::SequenceExhausted`] (after two billion items: use
+    /// another path) and [`Error::Closed`]: nothing was put. [`Error::Unknown`] if the answer was lost, and
+    /// no server could be asked for the outcome in time.
     ///
     /// # Session loss
     ///
@@ -233,10 +238,13 @@ impl<T: SharedData> WorkQueue<T> {
         }
     }
 
-    /// Refuses more items than the queue has room for.
+    /// Refuses more items than the queue has room for, and items whose numbers would end or repeat.
     async fn require_room(&self, more: u32) -> Result<(), Error> {
         let (path, capacity) = (self.whole_path(), self.capacity);
         let Some((_, stat)) = self.manager().znodes().read(&self.items).await? else { return Ok(()) };
+        if stat.children_made() >= NUMBER_END {
+            return Err(Error::SequenceExhausted { path: self.manager().whole_path(&self.items) });
+        }
         let items = u32::try_from(stat.children).unwrap_or_default();
         match items.saturating_add(more) > capacity {
             true => Err(WorkQueueError::Full { path, items, capacity }.into()),

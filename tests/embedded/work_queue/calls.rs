@@ -249,3 +249,17 @@ async fn a_try_does_not_wait_for_a_call_of_its_process_that_waits() {
     put(&queue, &["a"]).await;
     within("the item", waiting).await.unwrap().unwrap().done().await.unwrap();
 }
+
+#[tokio::test]
+async fn no_item_is_put_whose_number_would_end_or_repeat() {
+    let server_fixture = server().await;
+    let queue = queue(&client(&server_fixture).await);
+    put(&queue, &["a"]).await;
+    for next in [i32::MAX - 1, i32::MAX] {
+        assert!(server_fixture.server.set_sequence(ITEMS, next), "the directory of the items");
+        let refused = queue.put(&"b".to_owned()).await.unwrap_err();
+        assert!(matches!(refused, Error::SequenceExhausted { .. }), "{refused}");
+    }
+    drain(&queue).await;
+    assert_eq!(written(&server_fixture), ["a"]);
+}
