@@ -15,6 +15,7 @@ mod log;
 mod options;
 mod output;
 mod partial;
+mod queue;
 mod run;
 mod serve;
 mod setting;
@@ -99,6 +100,7 @@ async fn subcommand(options: Options) -> Result<Exit, Failure> {
         Command::Inspect(options) => inspect::inspect(&connection, options).await,
         Command::Tree(options) => tree::tree(&connection, options).await,
         Command::Top(options) => top::top(&connection, options).await,
+        Command::Queue(options) => queue::queue(&connection, options).await,
         Command::Watch(options) => watch::watch(&connection, options).await,
         Command::Deadlocks(options) => deadlocks::deadlocks(&connection, options).await,
         Command::Revoke(options) => act::revoke(&connection, options).await,

@@ -9,6 +9,7 @@ use crate::deadlocks::DeadlocksOptions;
 use crate::doctor::DoctorOptions;
 use crate::inspect::InspectOptions;
 use crate::log::LogOptions;
+use crate::queue::QueueOptions;
 use crate::run::{ElectOptions, LockOptions, MultiOptions, OnceOptions, SemaphoreOptions};
 use crate::serve::ServeOptions;
 use crate::top::TopOptions;
@@ -51,10 +52,12 @@ pub(crate) enum Command {
     Once(OnceOptions),
     /// Show the holders and the waiters of some paths
     Inspect(InspectOptions),
-    /// Show every lock, election and group below a root
+    /// Show every lock, election, group and work queue below a root
     Tree(TreeOptions),
     /// Show the locks below a root on a live screen
     Top(TopOptions),
+    /// Show the items of a work queue, or put failed ones back
+    Queue(QueueOptions),
     /// Print what happens at a path, line by line
     Watch(WatchOptions),
     /// Find contenders that wait for each other, in whatever processes

@@ -1,10 +1,10 @@
-//! `tree`: every lock, election and group below a root.
+//! `tree`: every lock, election, group and work queue below a root.
 
 use std::collections::BTreeMap;
 
 use clap::Args;
 use lockkeeper::Inspection;
-use lockkeeper::inspect::{Survey, SurveyGroup};
+use lockkeeper::inspect::{Survey, SurveyGroup, SurveyQueue};
 
 use crate::connection::ConnectionOptions;
 use crate::escape::printable;
@@ -42,6 +42,9 @@ pub(crate) async fn tree(connection: &ConnectionOptions, options: TreeOptions) -
                     for group in survey.groups() {
                         say(&json::group_line(group))?;
                     }
+                    for queue in survey.queues() {
+                        say(&json::queue_count_line(queue))?;
+                    }
                 }
                 Format::Table => say(&render(root.as_str(), &survey, partial.as_deref()))?,
             }
@@ -61,7 +64,7 @@ struct Branch {
 }
 
 fn render(root: &str, survey: &Survey, partial: Option<&str>) -> String {
-    if survey.locks().is_empty() && survey.groups().is_empty() {
+    if survey.locks().is_empty() && survey.groups().is_empty() && survey.queues().is_empty() {
         return match partial {
             None => format!("{root}: no contender and no group"),
             Some(why) => format!("{root}: no contender and no group was seen, PARTIAL: {why}"),
@@ -69,7 +72,8 @@ fn render(root: &str, survey: &Survey, partial: Option<&str>) -> String {
     }
     let locks = survey.locks().iter().map(|lock| (lock.path().as_str(), lock_row(lock)));
     let groups = survey.groups().iter().map(|group| (group.path().as_str(), group_row(group)));
-    let tree = render_rows(root, locks.chain(groups));
+    let queues = survey.queues().iter().map(|queue| (queue.path().as_str(), queue_row(queue)));
+    let tree = render_rows(root, locks.chain(groups).chain(queues));
     match partial {
         None => tree,
         Some(why) => format!("{tree}\nPARTIAL: {why}"),
@@ -101,6 +105,14 @@ fn group_row(group: &SurveyGroup) -> [String; 4] {
     let dots = if group.members().len() > names.len() { ", …" } else { "" };
     let names = format!("{}{dots}", names.join(", "));
     ["group".to_owned(), printable(&names), String::new(), format!("{} members", group.members().len())]
+}
+
+fn queue_row(queue: &SurveyQueue) -> [String; 4] {
+    let failed = match queue.failed_count() {
+        0 => String::new(),
+        failed => format!("{failed} failed"),
+    };
+    ["work queue".to_owned(), format!("{} items", queue.item_count()), String::new(), failed]
 }
 
 fn render_rows<'a>(root: &str, rows: impl Iterator<Item = (&'a str, [String; 4])>) -> String {

@@ -21,7 +21,7 @@ pub use crate::partition::{PartitionInspection, PartitionItem};
 #[doc(inline)]
 pub use crate::schedule::ScheduleInspection;
 #[doc(inline)]
-pub use crate::survey::{Survey, SurveyGroup};
+pub use crate::survey::{Survey, SurveyGroup, SurveyQueue};
 #[doc(inline)]
 pub use crate::work_queue::{FailedItem, ItemInfo, ItemState, WorkQueueInspection};
 #[doc(inline)]

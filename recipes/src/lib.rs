@@ -32,7 +32,7 @@
 //! * [`CountDownLatch`]: others wait until a number of counts.
 //! * [`Barrier`]: others wait until it is removed. [`DoubleBarrier`]: members enter and leave together.
 //! * [`Inspection`]: the holders and the waiters of a lock, with their ages.
-//! * [`Survey`](inspect::Survey): every lock, election and group below a root.
+//! * [`Survey`](inspect::Survey): every lock, election, group and work queue below a root.
 //!   [`Deadlocks`](inspect::Deadlocks): contenders of several processes that wait for each other.
 //! * [`Revoker`]: asks a holder to release, or removes a lock by force.
 //! * [`blocking`]: the same locks for programs without async, and one call for every other recipe.

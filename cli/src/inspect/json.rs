@@ -1,7 +1,10 @@
 //! The JSON of an inspection: one object on one line. `docs/command.md` states the schema.
 
 use humantime::format_rfc3339_millis;
-use lockkeeper::inspect::{ContenderInfo, Identity, Kind, Role, SurveyGroup};
+use lockkeeper::inspect::{
+    ContenderInfo, FailedItem, Identity, ItemInfo, ItemState, Kind, Role, SurveyGroup, SurveyQueue,
+    WorkQueueInspection,
+};
 use lockkeeper::{Inspection, ZnodePath};
 use serde::Serialize;
 
@@ -65,6 +68,34 @@ struct Member<'a> {
     session: String,
 }
 
+#[derive(Debug, Serialize)]
+struct QueueLine<'a> {
+    schema: u32,
+    path: &'a str,
+    recipe: &'static str,
+    item_count: u32,
+    failed_count: u32,
+    items: Vec<Item<'a>>,
+    failed: Vec<Failed<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Item<'a> {
+    name: &'a str,
+    state: &'static str,
+    attempts: u32,
+    by: Option<&'a str>,
+    since: Option<String>,
+    due: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Failed<'a> {
+    name: &'a str,
+    attempts: u32,
+    failures: &'a [String],
+}
+
 /// One line. Without an inspection nobody contends for the path.
 pub(crate) fn line(path: &ZnodePath, lock: Option<&Inspection>, clients: Option<&Clients>) -> String {
     let node = |of: &ContenderInfo| Node::of(of, clients);
@@ -87,6 +118,55 @@ pub(crate) fn group_line(group: &SurveyGroup) -> String {
     let members = group.members().iter().map(|of| Member { name: of.name(), session: member(of) });
     let path = group.path().as_str();
     to_text(&GroupLine { schema: SCHEMA, path, recipe: "group", members: members.collect() })
+}
+
+/// One line for a work queue.
+pub(crate) fn queue_line(queue: &WorkQueueInspection) -> String {
+    to_text(&QueueLine {
+        schema: SCHEMA,
+        path: queue.path.as_str(),
+        recipe: "work queue",
+        item_count: queue.item_count,
+        failed_count: queue.failed_count,
+        items: queue.items.iter().map(Item::of).collect(),
+        failed: queue.failed.iter().map(Failed::of).collect(),
+    })
+}
+
+/// One line for a work queue of which only the counts are known.
+pub(crate) fn queue_count_line(queue: &SurveyQueue) -> String {
+    let (path, item_count, failed_count) = (queue.path().as_str(), queue.item_count(), queue.failed_count());
+    let (items, failed) = (Vec::new(), Vec::new());
+    to_text(&QueueLine {
+        schema: SCHEMA,
+        path,
+        recipe: "work queue",
+        item_count,
+        failed_count,
+        items,
+        failed,
+    })
+}
+
+impl<'a> Item<'a> {
+    fn of(of: &'a ItemInfo) -> Self {
+        let (name, attempts) = (of.path.name(), of.attempts);
+        let (state, by, time) = match &of.state {
+            ItemState::Free => ("free", None, None),
+            ItemState::Delayed(due) => ("delayed", None, Some(*due)),
+            ItemState::Claimed { by, since } => ("claimed", Some(by.as_str()), Some(*since)),
+            _ => ("unknown", None, None),
+        };
+        let text =
+            |wanted: &str| time.filter(|_| state == wanted).map(|at| format_rfc3339_millis(at).to_string());
+        Self { name, state, attempts, by, since: text("claimed"), due: text("delayed") }
+    }
+}
+
+impl<'a> Failed<'a> {
+    fn of(of: &'a FailedItem) -> Self {
+        Self { name: of.path.name(), attempts: of.attempts, failures: &of.failures }
+    }
 }
 
 impl Node {

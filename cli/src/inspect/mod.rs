@@ -7,6 +7,7 @@ pub(crate) mod print;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use lockkeeper::inspect::{ItemState, WorkQueueInspection};
 use lockkeeper::znodes::Zxid;
 use lockkeeper::{ConnectionManager, Inspection, ZnodePath};
 
@@ -15,11 +16,11 @@ use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::follow::Follow;
 use crate::output::{say, warn};
-use crate::span;
+use crate::{queue, span};
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectOptions {
-    /// The paths of locks, semaphores, elections or rate limiters
+    /// The paths of locks, semaphores, elections, rate limiters or work queues
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
 
@@ -52,8 +53,16 @@ pub(crate) enum Format {
     Json,
 }
 
-/// A path, and what has it. `None` if nobody contends for it.
-type Seen = (ZnodePath, Option<Inspection>);
+/// A path, and what has it.
+type Seen = (ZnodePath, Owner);
+
+/// What has a path.
+enum Owner {
+    Lock(Inspection),
+    Queue(WorkQueueInspection),
+    /// Nobody contends for it.
+    Nobody,
+}
 
 pub(crate) async fn inspect(
     connection: &ConnectionOptions,
@@ -66,16 +75,14 @@ pub(crate) async fn inspect(
                 true => Some(Clients::ask(connection.with_file()?.servers()?).await),
                 false => None,
             };
-            let print = |path: &ZnodePath, lock: Option<&Inspection>| {
-                say(&text(path, lock, options.output, clients.as_ref()))
-            };
+            let print =
+                |path: &ZnodePath, owner: &Owner| say(&text(path, owner, options.output, clients.as_ref()));
             if options.watch {
                 return follow(manager, &paths, options.interval, print).await;
             }
             let seen = look(manager, &paths).await?;
-            seen.iter().try_for_each(|(path, lock)| print(path, lock.as_ref()))?;
-            let is_held = |of: &Seen| of.1.as_ref().is_some_and(|lock| lock.holders().next().is_some());
-            let all_held = seen.iter().all(is_held);
+            seen.iter().try_for_each(|(path, owner)| print(path, owner))?;
+            let all_held = seen.iter().all(|(_, owner)| owner.is_held());
             Ok(if options.exit_code && !all_held { Exit::NO } else { Exit::SUCCESS })
         })
         .await
@@ -87,7 +94,7 @@ async fn follow(
     manager: &ConnectionManager,
     paths: &[ZnodePath],
     interval: Duration,
-    print: impl Fn(&ZnodePath, Option<&Inspection>) -> Result<(), Failure>,
+    print: impl Fn(&ZnodePath, &Owner) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
     let mut follow = Follow::paths(manager, paths)?;
     let mut before: Vec<Seen> = Vec::new();
@@ -95,15 +102,15 @@ async fn follow(
         match look(manager, paths).await {
             Ok(seen) => {
                 for (index, (path, now)) in seen.iter().enumerate() {
-                    if before.get(index).is_none_or(|(_, before)| is_changed(before.as_ref(), now.as_ref())) {
-                        print(path, now.as_ref())?;
+                    if before.get(index).is_none_or(|(_, before)| is_changed(before, now)) {
+                        print(path, now)?;
                     }
                 }
                 before = seen;
             }
             Err(failure) => warn(format_args!("{} {failure}", print::now())),
         }
-        let is_free = |at: usize| before.get(at).is_some_and(|(_, lock)| lock.is_none());
+        let is_free = |at: usize| before.get(at).is_some_and(|(_, owner)| matches!(owner, Owner::Nobody));
         follow.changed(interval, is_free).await;
     }
 }
@@ -116,25 +123,52 @@ pub(crate) fn parse_path(path: &str) -> Result<ZnodePath, Failure> {
 async fn look(manager: &ConnectionManager, paths: &[ZnodePath]) -> Result<Vec<Seen>, Failure> {
     let mut seen = Vec::new();
     for path in paths {
-        seen.push((path.clone(), Inspection::of_path(manager, path).await?));
+        let owner = match Inspection::of_path(manager, path).await? {
+            Some(lock) => Owner::Lock(lock),
+            None => WorkQueueInspection::of_path(manager, path).await?.map_or(Owner::Nobody, Owner::Queue),
+        };
+        seen.push((path.clone(), owner));
     }
     Ok(seen)
 }
 
-/// Whether other nodes contend, or a node has another role. The ages do not count.
-fn is_changed(before: Option<&Inspection>, now: Option<&Inspection>) -> bool {
-    let contenders = |lock: Option<&Inspection>| -> Vec<(Zxid, String, i32)> {
-        let all = lock.map(Inspection::contenders).unwrap_or_default();
-        all.iter().map(|of| (of.czxid(), format!("{:?}", of.role()), of.stat().version)).collect()
-    };
-    contenders(before) != contenders(now)
+impl Owner {
+    /// Whether anybody holds the lock, or has an item of the queue.
+    fn is_held(&self) -> bool {
+        match self {
+            Self::Lock(lock) => lock.holders().next().is_some(),
+            Self::Queue(queue) => {
+                queue.items.iter().any(|item| matches!(item.state, ItemState::Claimed { .. }))
+            }
+            Self::Nobody => false,
+        }
+    }
 }
 
-fn text(path: &ZnodePath, lock: Option<&Inspection>, format: Format, clients: Option<&Clients>) -> String {
-    match (format, lock) {
-        (Format::Json, lock) => json::line(path, lock, clients),
-        (Format::Table, None) => format!("{path}: free, 0 waiting"),
-        (Format::Table, Some(lock)) => {
+/// Whether other nodes contend, or a node has another role. The ages do not count.
+fn is_changed(before: &Owner, now: &Owner) -> bool {
+    let contenders = |lock: &Inspection| -> Vec<(Zxid, String, i32)> {
+        lock.contenders()
+            .iter()
+            .map(|of| (of.czxid(), format!("{:?}", of.role()), of.stat().version))
+            .collect()
+    };
+    match (before, now) {
+        (Owner::Lock(before), Owner::Lock(now)) => contenders(before) != contenders(now),
+        (Owner::Queue(before), Owner::Queue(now)) => before != now,
+        (Owner::Nobody, Owner::Nobody) => false,
+        _ => true,
+    }
+}
+
+fn text(path: &ZnodePath, owner: &Owner, format: Format, clients: Option<&Clients>) -> String {
+    match (format, owner) {
+        (Format::Json, Owner::Lock(lock)) => json::line(path, Some(lock), clients),
+        (Format::Json, Owner::Queue(queue)) => json::queue_line(queue),
+        (Format::Json, Owner::Nobody) => json::line(path, None, clients),
+        (Format::Table, Owner::Nobody) => format!("{path}: free, 0 waiting"),
+        (Format::Table, Owner::Queue(queue)) => queue::table(queue),
+        (Format::Table, Owner::Lock(lock)) => {
             let mut text = format!("{lock:#}");
             for client in clients.iter().flat_map(|clients| clients.of(lock)) {
                 text.push_str(&format!("\n  {client}"));

@@ -14,6 +14,7 @@ mod deadlocks;
 mod fixture;
 mod inspect;
 mod picture;
+mod queue;
 mod screen;
 mod top;
 mod tree;

@@ -1,12 +1,12 @@
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use lockkeeper_core::{ConnectionManager, Error, ManagerExt, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Error, ZnodePath};
 
 use super::decide::Limits;
 use super::handle::RateLimiter;
 use super::numbers::StartsLimit;
 use super::{encoding, limiter_queue};
-use crate::inspection::{InspectedRecipe, Inspection, WindowInfo, waiting};
+use crate::inspection::{InspectedRecipe, Inspection, WindowInfo, estimated_time, waiting};
 use crate::semaphore::SharedLimit;
 
 const RECIPE: InspectedRecipe =
@@ -72,11 +72,7 @@ async fn read_window(
         None => encoding::Recorded::default(),
     };
     let Some(limits) = limits.or(recorded.limits) else { return Ok(None) };
-    let time_of_day = || {
-        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-    };
-    let now = manager.estimated_server_time().unwrap_or_else(time_of_day);
+    let now = estimated_time(manager);
     let used = recorded.window.used(limits.window, now);
     let millis = |millis: i64| Duration::from_millis(millis.max(0).unsigned_abs());
     let next_free = recorded.window.wait(limits, 0, 1, now);

@@ -4,7 +4,7 @@ use lockkeeper_core::{NodeInfo, ZnodePath};
 
 use crate::inspection::Inspection;
 
-/// Every lock, election and group below a root: a snapshot for people and tools, see [`Inspection`].
+/// Every lock, election, group and work queue below a root: a snapshot for people and tools, see [`Inspection`].
 ///
 /// The names of a directory's nodes tell its recipe. A lock without any contender is not seen, because its
 /// directory is empty. A group is a directory with ephemeral nodes of no known kind. A directory whose own
@@ -34,6 +34,7 @@ use crate::inspection::Inspection;
 pub struct Survey {
     pub(super) locks: Vec<Inspection>,
     pub(super) groups: Vec<SurveyGroup>,
+    pub(super) queues: Vec<SurveyQueue>,
     pub(super) unread: Vec<ZnodePath>,
     pub(super) is_partial: bool,
 }
@@ -44,6 +45,14 @@ pub struct SurveyGroup {
     pub(super) path: ZnodePath,
     pub(super) members: Vec<NodeInfo>,
     pub(super) unowned: Vec<NodeInfo>,
+}
+
+/// A work queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SurveyQueue {
+    pub(super) path: ZnodePath,
+    pub(super) item_count: u32,
+    pub(super) failed_count: u32,
 }
 
 impl Survey {
@@ -57,6 +66,12 @@ impl Survey {
     #[must_use]
     pub fn groups(&self) -> &[SurveyGroup] {
         &self.groups
+    }
+
+    /// The work queues, in the order of their paths.
+    #[must_use]
+    pub fn queues(&self) -> &[SurveyQueue] {
+        &self.queues
     }
 
     /// The directories that this client may not list or read, below the manager's chroot.
@@ -90,5 +105,25 @@ impl SurveyGroup {
     #[must_use]
     pub fn unowned(&self) -> &[NodeInfo] {
         &self.unowned
+    }
+}
+
+impl SurveyQueue {
+    /// The path of the queue, below the manager's chroot.
+    #[must_use]
+    pub fn path(&self) -> &ZnodePath {
+        &self.path
+    }
+
+    /// The number of items, those included that a process has.
+    #[must_use]
+    pub fn item_count(&self) -> u32 {
+        self.item_count
+    }
+
+    /// The number of failed items.
+    #[must_use]
+    pub fn failed_count(&self) -> u32 {
+        self.failed_count
     }
 }

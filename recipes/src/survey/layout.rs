@@ -2,6 +2,8 @@
 
 use lockkeeper_core::{Kind, NodeName};
 
+use crate::work_queue::{ITEMS, RECORDS, WORKERS, is_item_name};
+
 /// What the names of a directory's children say about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
@@ -42,6 +44,19 @@ impl Layout {
     }
 }
 
+/// Whether these are the children of a work queue, and those of its items.
+pub(super) fn is_work_queue(children: &[String], items: &[String]) -> bool {
+    let has = |name: &str| children.iter().any(|child| child == name);
+    let is_empty_queue = || items.is_empty() && has(WORKERS);
+    let has_items = || !items.is_empty() && items.iter().all(|item| is_item_name(item));
+    may_be_work_queue(children) && (is_empty_queue() || has_items())
+}
+
+/// Whether these may be the children of a work queue.
+pub(super) fn may_be_work_queue(children: &[String]) -> bool {
+    [ITEMS, RECORDS].iter().all(|name| children.iter().any(|child| child == name))
+}
+
 /// Whether the name is that of a contender of a known kind.
 fn is_contender_name(child: &str) -> bool {
     NodeName::parse(child).is_some_and(|name| name.kind() != Kind::OTHER)
@@ -78,6 +93,18 @@ mod tests {
             let names: Vec<String> = children.iter().map(|&name| name.to_owned()).collect();
             assert_eq!(Layout::of(&names), layout, "{children:?}");
         }
+    }
+
+    #[test]
+    fn a_work_queue_has_items_alone_in_their_directory() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let queue = names(&["items", "records", "workers"]);
+        assert!(is_work_queue(&queue, &names(&["100-0000000001", "099-0000000002"])));
+        assert!(is_work_queue(&queue, &[]));
+        assert!(is_work_queue(&names(&["items", "records"]), &names(&["100-0000000001"])));
+        assert!(!is_work_queue(&names(&["items", "records"]), &[]));
+        assert!(!is_work_queue(&queue, &names(&["100-0000000001", "train-7"])));
+        assert!(!is_work_queue(&names(&["items", "workers"]), &names(&["100-0000000001"])));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Every lock, election and group below a root.
+//! Every lock, election, group and work queue below a root.
 
 mod found;
 mod layout;
+mod queue;
 mod search;
 
-pub use self::found::{Survey, SurveyGroup};
+pub use self::found::{Survey, SurveyGroup, SurveyQueue};
 pub(crate) use self::search::inspect_each;

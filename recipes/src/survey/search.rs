@@ -5,6 +5,7 @@ use lockkeeper_core::{ConnectionManager, Error, IntoPath, NodeInfo, Refusal, Sta
 
 use super::found::{Survey, SurveyGroup};
 use super::layout::{Layout, may_be_a_directory};
+use super::queue::queue_at;
 use crate::inspection::{InspectedRecipe, Inspection};
 use crate::rate_limiter::RateLimiter;
 use crate::semaphore::Semaphore;
@@ -86,6 +87,11 @@ async fn search(manager: &ConnectionManager, root: ZnodePath, nodes_max: usize) 
         for batch in level.chunks(BATCH) {
             for listed in list_each(manager, batch, &mut survey.unread).await? {
                 let listed = without_directories(manager, listed, &mut survey.unread).await?;
+                let queue = queue_at(manager, &listed.path, &listed.children).await;
+                if let Some(Some(queue)) = readable(queue, &listed.path, &mut survey.unread)? {
+                    survey.queues.push(queue);
+                    continue;
+                }
                 let layout = Layout::of(&listed.children);
                 // No lock is at the root, whatever other programs keep there.
                 if layout != Layout::Plain && !listed.path.is_root() {
@@ -122,6 +128,7 @@ async fn search(manager: &ConnectionManager, root: ZnodePath, nodes_max: usize) 
         level = next;
     }
     located.sort_by(|one, other| one.0.cmp(&other.0));
+    survey.queues.sort_by(|one, other| one.path.cmp(&other.path));
     survey.groups.sort_by(|one, other| one.path.cmp(&other.path));
     for batch in located.chunks(BATCH) {
         let inspected = join_all(batch.iter().map(|(path, layout)| inspect(manager, path.clone(), *layout)));

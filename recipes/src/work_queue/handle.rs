@@ -7,6 +7,7 @@ use lockkeeper_core::{
     Read, Refusal, Rule, WholePath, ZnodePath,
 };
 
+use super::name::{FAILED, ITEMS, RECORDS, WORKERS};
 use super::shared::SharedWork;
 use super::worker::QueueWorker;
 use crate::limits;
@@ -110,8 +111,7 @@ impl<T: SharedData> WorkQueue<T> {
     /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let path = limits::own_path(path, "give it a path of its own, such as /queues/a")?;
-        let (items, records, workers) =
-            (path.child("items")?, path.child("records")?, path.child("workers")?);
+        let (items, records, workers) = (path.child(ITEMS)?, path.child(RECORDS)?, path.child(WORKERS)?);
         const RULE: Rule = Rule::blocked_by(&[]).sharing_with(&[WORKER.kind()]);
         let reads = [Read::Children(items.clone()), Read::Children(workers.clone())];
         let workers = LockQueue::new(manager, workers, WORKER, RULE)?
@@ -181,7 +181,7 @@ impl<T: SharedData> WorkQueue<T> {
 
     /// The directory of the failed items.
     pub(super) fn failed_directory(&self) -> Result<ZnodePath, Error> {
-        Ok(self.path.child("failed")?)
+        Ok(self.path.child(FAILED)?)
     }
 
     /// The earliest present time of the servers.

@@ -9,6 +9,7 @@ use lockkeeper_core::{Deadline, Error, Refusal, Stat, TxnError, Version, WholePa
 use super::handle::WorkQueue;
 use super::name::ItemName;
 use super::stored::StoredItem;
+use crate::inspection::estimated_time;
 use crate::value::SharedData;
 
 /// So many items are read by one inspection.
@@ -86,7 +87,8 @@ impl<T: SharedData> WorkQueue<T> {
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<WorkQueueInspection, Error> {
         let (item_count, items) = self.first_items(&self.items).await?;
-        let items = try_join_all(items.into_iter().map(|item| self.info(item))).await?;
+        let now = estimated_time(self.manager());
+        let items = try_join_all(items.into_iter().map(|item| self.info(item, now))).await?;
         let (failed_count, failed) = self.first_items(&self.failed_directory()?).await?;
         let failed = failed.into_iter().map(|(path, stored, _)| FailedItem {
             path,
@@ -116,7 +118,11 @@ impl<T: SharedData> WorkQueue<T> {
         Ok((count, items.into_iter().flatten().collect()))
     }
 
-    async fn info(&self, (path, stored, stat): (ZnodePath, StoredItem, Stat)) -> Result<ItemInfo, Error> {
+    async fn info(
+        &self,
+        (path, stored, stat): (ZnodePath, StoredItem, Stat),
+        now: i64,
+    ) -> Result<ItemInfo, Error> {
         let worker = match &stored.claim {
             Some(claim) => self.manager().znodes().read(self.workers.directory().child(claim)?).await?,
             None => None,
@@ -126,7 +132,7 @@ impl<T: SharedData> WorkQueue<T> {
                 let by = String::from_utf8_lossy(&by).into_owned();
                 ItemState::Claimed { by, since: time(stat.mtime) }
             }
-            (None, Some(due)) if due > self.now() => ItemState::Delayed(time(due)),
+            (None, Some(due)) if due > now => ItemState::Delayed(time(due)),
             (None, _) => ItemState::Free,
         };
         Ok(ItemInfo { path, state, attempts: stored.attempts })
@@ -182,13 +188,20 @@ impl Display for WorkQueueInspection {
                     writeln!(formatter, "due {}", humantime::format_rfc3339_seconds(*due))?
                 }
                 ItemState::Claimed { by, since } => {
-                    writeln!(formatter, "taken by {by} since {}", humantime::format_rfc3339_seconds(*since))?;
+                    let since = humantime::format_rfc3339_seconds(*since);
+                    writeln!(formatter, "taken by {} since {since}", by.escape_debug())?;
                 }
             }
         }
         for item in &self.failed {
             let last = item.failures.last().map(String::as_str).unwrap_or_default();
-            writeln!(formatter, "  {}  attempts {}  failed: {last}", item.path.name(), item.attempts)?;
+            writeln!(
+                formatter,
+                "  {}  attempts {}  failed: {}",
+                item.path.name(),
+                item.attempts,
+                last.escape_debug()
+            )?;
         }
         Ok(())
     }

@@ -44,3 +44,4 @@ pub use self::error::WorkQueueError;
 pub use self::handle::WorkQueue;
 pub use self::inspect::{FailedItem, ItemInfo, ItemState, WorkQueueInspection};
 pub use self::item::WorkItem;
+pub(crate) use self::name::{FAILED, ITEMS, RECORDS, WORKERS, is_item_name};

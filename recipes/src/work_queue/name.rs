@@ -1,5 +1,11 @@
 use std::fmt::{self, Display, Formatter};
 
+/// The directories of a queue.
+pub(crate) const ITEMS: &str = "items";
+pub(crate) const RECORDS: &str = "records";
+pub(crate) const WORKERS: &str = "workers";
+pub(crate) const FAILED: &str = "failed";
+
 /// The greatest priority.
 pub(super) const PRIORITY_MAX: u16 = 999;
 
@@ -32,6 +38,11 @@ impl Display for ItemName {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:03}-{:010}", self.priority, self.number)
     }
+}
+
+/// Whether a child with this name is an item of ours.
+pub(crate) fn is_item_name(name: &str) -> bool {
+    ItemName::parse(name).is_some()
 }
 
 #[cfg(test)]
