@@ -102,7 +102,8 @@ async fn locks_below_directories_with_the_names_of_a_queue_are_shown() {
 #[tokio::test]
 async fn a_path_without_a_queue_is_said_and_nothing_is_created() {
     for fixture in Fixture::both().await {
-        for arguments in [&["queue", "list", "/look/none"][..], &["queue", "requeue", "/look/none", "--all"]] {
+        for arguments in [&["queue", "list", "/look/none"][..], &["queue", "requeue", "/look/none", "--all"]]
+        {
             let ended = fixture.run(arguments).await;
             assert_eq!(ended.code, Some(1), "{ended:?}");
             ended.has(&["/look/none: no work queue"]);

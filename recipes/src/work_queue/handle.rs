@@ -9,6 +9,7 @@ use lockkeeper_core::{
 
 use super::name::{FAILED, ITEMS, RECORDS, WORKERS};
 use super::shared::SharedWork;
+use super::sweep::sweep_records;
 use super::worker::QueueWorker;
 use crate::limits;
 use crate::value::SharedData;
@@ -69,8 +70,8 @@ const CAPACITY_MAX: u32 = 40_000;
 /// `<path>/items/<priority>-<number>` is an item, persistent; its data names its worker. `<path>/failed` has
 /// those that failed, and `<path>/ids` those that were put [by id](Self::put_once).
 /// `<path>/workers/_c_<id>-worker-<number>` is a worker, ephemeral. `<path>/records/<id>` is the record of
-/// its transactions, persistent, and deleted with the worker. A process that ends without closing its queue
-/// leaves one behind.
+/// its transactions, persistent, and deleted with the worker. A process that has ended leaves
+/// its own behind: an hour after its last write, the first worker of another process deletes it.
 ///
 /// # Examples
 ///
@@ -209,7 +210,14 @@ impl<T: SharedData> WorkQueue<T> {
     pub(super) async fn worker(&self, deadline: Deadline) -> Result<QueueWorker, Error> {
         match self.shared.unpark() {
             Some(worker) => Ok(worker),
-            None => QueueWorker::create(&self.workers, &self.records, deadline).await,
+            None => {
+                let worker = QueueWorker::create(&self.workers, &self.records, deadline).await?;
+                if self.shared.begin_sweep() {
+                    let (records, workers) = (self.records.clone(), self.workers.directory().clone());
+                    self.manager().spawn(sweep_records(self.manager().clone(), records, workers));
+                }
+                Ok(worker)
+            }
         }
     }
 

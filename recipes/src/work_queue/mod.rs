@@ -35,6 +35,7 @@ mod put;
 mod record;
 mod shared;
 mod stored;
+mod sweep;
 mod take;
 #[cfg(test)]
 mod tests;

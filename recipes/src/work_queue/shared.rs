@@ -25,6 +25,8 @@ pub(super) struct SharedWork {
     /// An item of this process is free again, at its old place.
     is_freed: AtomicBool,
     pub(super) freed: Notify,
+    /// This process has looked for records that others have left behind.
+    has_swept: AtomicBool,
     /// The taker that has the lock has listed, and waits.
     is_waiting: watch::Sender<bool>,
 }
@@ -44,6 +46,17 @@ struct IdleWorkers {
     /// The least number of parked workers since the last look of the task that ends idle ones.
     least: usize,
     has_task: bool,
+}
+
+impl IdleWorkers {
+    /// Returns the workers that were not needed since the last look, and whether none is left.
+    fn take_idle(&mut self) -> (Vec<ParkedWorker>, bool) {
+        let idle = self.least.min(self.workers.len());
+        let idle = self.workers.drain(..idle).collect();
+        self.least = self.workers.len();
+        self.has_task = !self.workers.is_empty();
+        (idle, !self.has_task)
+    }
 }
 
 /// The queues of a manager, by path.
@@ -90,6 +103,11 @@ impl SharedWork {
         if needs_task {
             manager.spawn(end_idle(Arc::downgrade(self)));
         }
+    }
+
+    /// Whether the caller is the first of this process, and deletes old records.
+    pub(super) fn begin_sweep(&self) -> bool {
+        !self.has_swept.swap(true, Ordering::AcqRel)
     }
 
     pub(super) fn begin_wait(&self) -> WaitingTaker<'_> {
@@ -147,19 +165,12 @@ async fn end_idle(shared: Weak<SharedWork>) {
     loop {
         tokio::time::sleep(IDLE_MAX).await;
         let Some(shared) = shared.upgrade() else { return };
-        // Dropped behind the lock.
-        let idle: Vec<ParkedWorker> = {
-            let mut parked = shared.parked.lock();
-            let idle = parked.least.min(parked.workers.len());
-            let idle = parked.workers.drain(..idle).collect();
-            parked.least = parked.workers.len();
-            parked.has_task = !parked.workers.is_empty();
-            if !parked.has_task {
-                return;
-            }
-            idle
-        };
+        let (idle, is_over) = shared.parked.lock().take_idle();
+        // Behind the lock.
         drop(idle);
+        if is_over {
+            return;
+        }
     }
 }
 

@@ -3,13 +3,18 @@
 use std::time::{Duration, SystemTime};
 
 use lockkeeper::work_queue::ItemState;
-use lockkeeper::{Error, WorkQueue};
+use lockkeeper::{ConnectionManager, Error, WorkQueue};
+use lockkeeper_testserver::TestServer;
 
 use super::{Queue, client, put, queue, server, take, write, written};
 use crate::limit::within;
-use crate::server_fixture::ServerFixture;
+use crate::server_fixture::{ServerFixture, children};
 
 const LATER: Duration = Duration::from_secs(20);
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+const RECORDS: &str = "/locks/lock/records";
 
 /// The servers' clock, by a write.
 async fn later(server_fixture: &ServerFixture, queue: &Queue) -> SystemTime {
@@ -138,4 +143,42 @@ async fn an_inspection_shows_which_process_has_which_item() {
     assert_eq!((by.as_str(), &seen.items[0].path), ("web-1 4711", item.path()));
     assert_eq!((&seen.items[1].state, seen.item_count), (&ItemState::Free, 2));
     assert!(seen.to_string().contains("taken by web-1 4711 since"), "{seen}");
+}
+
+#[tokio::test]
+async fn records_of_ended_processes_are_deleted_by_a_later_one() {
+    let server = TestServer::builder().session_timeouts(Duration::from_secs(1), HOUR * 5);
+    let server = server.start().await.unwrap();
+    let client = async || {
+        let client = ConnectionManager::builder(&server.connect_string()).session_timeout(HOUR * 5);
+        client.connect().await.unwrap()
+    };
+    let records = || server.inspect(|machine| children(machine, RECORDS));
+    let first = client().await;
+    // A queue that is dropped before the shutdown takes its records with it.
+    let ended = queue(&first);
+    put(&ended, &["a"]).await;
+    first.shutdown().await.unwrap();
+    let old = records();
+    assert_eq!(old.len(), 1, "{old:?}");
+    let holder = client().await;
+    let item = take(&queue(&holder)).await;
+    server.advance_clock(HOUR * 2);
+    let second = client().await;
+    let ended = queue(&second);
+    put(&ended, &["b"]).await;
+    second.shutdown().await.unwrap();
+    // One is as old, and its worker lives; the other belongs to the process that has just ended.
+    let others: Vec<String> = records().into_iter().filter(|name| !old.contains(name)).collect();
+    assert_eq!(others.len(), 2, "{others:?}");
+
+    let later = client().await;
+    put(&queue(&later), &["c"]).await;
+    within("the sweep", server.wait_until(|machine| !children(machine, RECORDS).contains(&old[0])))
+        .await
+        .unwrap();
+    put(&queue(&later), &["d"]).await;
+    let left = records();
+    assert!(others.iter().all(|name| left.contains(name)), "{others:?} in {left:?}");
+    item.done().await.unwrap();
 }
