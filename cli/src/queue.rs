@@ -6,7 +6,7 @@ use lockkeeper::{ConnectionManager, WorkQueue, ZnodePath};
 
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
-use crate::inspect::{Format, json, parse_path};
+use crate::inspect::{Format, json, parse_path, print};
 use crate::output::say;
 
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ async fn list(connection: &ConnectionOptions, options: &ListOptions) -> Result<E
         .with_session(async |manager| {
             let Some(seen) = look(manager, &path).await? else { return Ok(Exit::NO) };
             say(&match options.output {
-                Format::Table => table(&seen),
+                Format::Table => print::queue(&seen),
                 Format::Json => json::queue_line(&seen),
             })?;
             Ok(Exit::SUCCESS)
@@ -127,19 +127,4 @@ async fn look(manager: &ConnectionManager, path: &ZnodePath) -> Result<Option<Wo
         say(&format!("{path}: no work queue, or nothing was ever put into it"))?;
     }
     Ok(seen)
-}
-
-/// The queue as a table.
-pub(crate) fn table(seen: &WorkQueueInspection) -> String {
-    let shown = |count: u32, shown: usize| usize::try_from(count).unwrap_or(usize::MAX).saturating_sub(shown);
-    let mut table = seen.to_string().trim_end().to_owned();
-    for (more, what) in [
-        (shown(seen.item_count, seen.items.len()), "items"),
-        (shown(seen.failed_count, seen.failed.len()), "failed items"),
-    ] {
-        if more > 0 {
-            table.push_str(&format!("\n  and {more} more {what}"));
-        }
-    }
-    table
 }

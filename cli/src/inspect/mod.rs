@@ -16,7 +16,7 @@ use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::follow::Follow;
 use crate::output::{say, warn};
-use crate::{queue, span};
+use crate::span;
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectOptions {
@@ -167,7 +167,7 @@ fn text(path: &ZnodePath, owner: &Owner, format: Format, clients: Option<&Client
         (Format::Json, Owner::Queue(queue)) => json::queue_line(queue),
         (Format::Json, Owner::Nobody) => json::line(path, None, clients),
         (Format::Table, Owner::Nobody) => format!("{path}: free, 0 waiting"),
-        (Format::Table, Owner::Queue(queue)) => queue::table(queue),
+        (Format::Table, Owner::Queue(queue)) => print::queue(queue),
         (Format::Table, Owner::Lock(lock)) => {
             let mut text = format!("{lock:#}");
             for client in clients.iter().flat_map(|clients| clients.of(lock)) {

@@ -1,9 +1,9 @@
-//! How a contender and its times are written.
+//! How a contender and its times, and a work queue, are written.
 
 use std::time::{Duration, SystemTime};
 
 use lockkeeper::FencingToken;
-use lockkeeper::inspect::{ContenderInfo, Identity};
+use lockkeeper::inspect::{ContenderInfo, Identity, WorkQueueInspection};
 
 /// The data of a node that was asked for a release.
 pub(crate) const REVOKE: &str = "__REVOKE__";
@@ -53,6 +53,21 @@ pub(crate) fn token(of: &ContenderInfo) -> Option<u128> {
 pub(crate) fn fence<'a>(of: impl IntoIterator<Item = &'a ContenderInfo>) -> Option<String> {
     let newest = of.into_iter().filter_map(ContenderInfo::fencing_token).max()?;
     Some(format!("refuse every token below {}", newest.mark_above().as_u128()))
+}
+
+/// A work queue as a table.
+pub(crate) fn queue(seen: &WorkQueueInspection) -> String {
+    let shown = |count: u32, shown: usize| usize::try_from(count).unwrap_or(usize::MAX).saturating_sub(shown);
+    let mut table = seen.to_string().trim_end().to_owned();
+    for (more, what) in [
+        (shown(seen.item_count, seen.items.len()), "items"),
+        (shown(seen.failed_count, seen.failed.len()), "failed items"),
+    ] {
+        if more > 0 {
+            table.push_str(&format!("\n  and {more} more {what}"));
+        }
+    }
+    table
 }
 
 /// The time of day of the machine, to the second.

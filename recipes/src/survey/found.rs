@@ -4,13 +4,15 @@ use lockkeeper_core::{NodeInfo, ZnodePath};
 
 use crate::inspection::Inspection;
 
-/// Every lock, election, group and work queue below a root: a snapshot for people and tools, see [`Inspection`].
+/// Every lock, election, group and work queue below a root: a snapshot for people and tools, see
+/// [`Inspection`].
 ///
 /// The names of a directory's nodes tell its recipe. A lock without any contender is not seen, because its
 /// directory is empty. A group is a directory with ephemeral nodes of no known kind. A directory whose own
-/// name is like that of a contender is no contender.
+/// name is like that of a contender is no contender. A work queue has items alone in its directory `items`.
 ///
-/// A survey only reads. It sends one request for each node above the contenders, and one for each contender.
+/// A survey only reads. It sends one request for each node above the contenders, one for each contender, and
+/// two lists for each work queue.
 ///
 /// # Examples
 ///
