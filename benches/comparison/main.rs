@@ -9,6 +9,7 @@ mod options;
 mod page;
 mod peers;
 mod plan;
+mod relay;
 mod results;
 mod servers;
 mod statistics;

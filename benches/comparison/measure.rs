@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use lockkeeper_tests::Ensemble;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -12,7 +11,7 @@ use crate::options::Options;
 use crate::peers::{self, Peer};
 use crate::plan::{self, MEMORY};
 use crate::results::Results;
-use crate::servers::{self, Kind};
+use crate::servers::{Kind, Servers};
 
 /// Longer than any successful run, its stuck workers included.
 const RUN_MAX: Duration = Duration::from_secs(180);
@@ -20,8 +19,7 @@ const RUN_MAX: Duration = Duration::from_secs(180);
 /// Where and when a run is.
 #[derive(Clone, Copy)]
 struct RunContext<'a> {
-    ensemble: &'a Ensemble,
-    kind: Kind,
+    servers: &'a Servers,
     round: u64,
 }
 
@@ -36,13 +34,13 @@ pub(crate) async fn run(options: &Options, results: &mut Results) -> Outcome<()>
     results.begin()?;
     let first = results.next_round();
     for &kind in &options.servers {
-        let ensemble = kind.start().await?;
-        get_warm(&ensemble).await?;
+        let servers = kind.start().await?;
+        get_warm(&servers).await?;
         for round in first..first + options.rounds as u64 {
-            one_round(options, RunContext { ensemble: &ensemble, kind, round }, results).await?;
+            one_round(options, RunContext { servers: &servers, round }, results).await?;
         }
         if kind == Kind::Tmpfs && !options.quick {
-            let context = RunContext { ensemble: &ensemble, kind, round: first };
+            let context = RunContext { servers: &servers, round: first };
             for (name, words) in MEMORY.iter().filter(|(name, _)| options.wants(name)) {
                 one_run(context, Peer::Lockkeeper, name, words, results).await?;
             }
@@ -52,23 +50,24 @@ pub(crate) async fn run(options: &Options, results: &mut Results) -> Outcome<()>
 }
 
 /// Lets the servers' Java see some load before anything is measured.
-async fn get_warm(ensemble: &Ensemble) -> Outcome<()> {
+async fn get_warm(servers: &Servers) -> Outcome<()> {
     let mut command = Peer::Lockkeeper.command();
-    command.arg(ensemble.connect_string()).args(["bare", "w=10", "s=10", "t=3", "warm=0"]);
+    command.arg(&servers.connect_string).args(["bare", "w=10", "s=10", "t=3", "warm=0"]);
     line_of(&mut command).await.map(|_| ())
 }
 
 /// One run of each peer for each row, neighbours in time, and the bare writes that go with the row.
 async fn one_round(options: &Options, context: RunContext<'_>, results: &mut Results) -> Outcome<()> {
     let mut measured = Vec::new();
-    for row in plan::all().filter(|row| options.wants(row.name)) {
+    let kind = context.servers.kind;
+    for row in plan::all().filter(|row| options.wants(row.name) && row.is_on(kind)) {
         if options.peers.contains(&Peer::Lockkeeper) && !measured.contains(&row.bare) {
             measured.push(row.bare);
             let words = plan::bare(row.bare.0, row.bare.1, options);
             one_run(context, Peer::Lockkeeper, &plan::bare_name(row.bare), &words, results).await?;
         }
         for peer in in_turn(&options.peers, context.round).into_iter().filter(|peer| row.is_for(*peer)) {
-            one_run(context, peer, row.name, &row.words(peer, context.kind, options), results).await?;
+            one_run(context, peer, row.name, &row.words(peer, kind, options), results).await?;
         }
     }
     Ok(())
@@ -93,23 +92,23 @@ async fn one_run(
 ) -> Outcome<()> {
     let mut command = peer.command();
     command
-        .arg(context.ensemble.connect_string())
+        .arg(&context.servers.connect_string)
         .args(words.split_whitespace())
-        .env("LOCKKEEPER_BENCH_SERVER_PIDS", servers::pids(context.ensemble));
+        .env("LOCKKEEPER_BENCH_SERVER_PIDS", context.servers.pids());
     let mut line = match line_of(&mut command).await {
         Ok(line) => line,
         // One peer's failure is a result, and no reason to lose those of the others.
         Err(failure) => json!({ "peer": peer.name(), "failure": failure.to_string() }),
     };
     if let Some(fields) = line.as_object_mut() {
-        fields.insert("servers".to_owned(), context.kind.name().into());
+        fields.insert("servers".to_owned(), context.servers.kind.name().into());
         fields.insert("row".to_owned(), row.into());
         fields.insert("round".to_owned(), context.round.into());
     }
     let figure = |name: &str| line.get(name).map_or_else(|| "-".to_owned(), Value::to_string);
     println!(
         "{:5} {:2} {:30} {:10} {:>10} ops/s, acquire p99 {:>10} us, {:>8} us of CPU, {} requests {}",
-        context.kind.name(),
+        context.servers.kind.name(),
         context.round,
         row,
         figure("peer").trim_matches('"'),

@@ -34,6 +34,10 @@ includes that it learns of its grant only when the delete before it is committed
 no pool, and distribute 8 clients among their threads. *Node kept* is a mutex with `with_handoff()`, beside a
 Curator that sends requests to the servers each time.
 
+On the *network*, a relay delays every byte by 2 ms each way: a request takes four milliseconds and what the
+server needs, as between machines of one region. There the requests in a row decide, and not the microseconds
+of a client.
+
 If the load average is above the number of cores, other programs used the machine as well. Then ratios are
 more reliable than rates, and requests and processor time more reliable than times, and a share of the bound
 may exceed 100 %.

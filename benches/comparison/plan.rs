@@ -110,6 +110,17 @@ pub(crate) const REBALANCES: &[Row] = &[Row {
     ..row("rebalance of 64 items", "rebalance", "w=4 s=4 k=64 n=1 warmn=0", Whole, (1, 1), 1.0)
 }];
 
+/// The rows that a network is measured with.
+const FAR: &[&str] = &[
+    UNCONTENDED,
+    DROPPED,
+    "handoff w=10 s=10",
+    HELD,
+    "rw 90 % reads w=10 s=10",
+    "semaphore 10 of w=32 s=32",
+    "multi of 5",
+];
+
 /// The rows of all tables.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
     ROWS.iter().chain(FAILOVERS).chain(EXPIRIES).chain(REBALANCES)
@@ -137,6 +148,11 @@ impl Row {
         }
     }
 
+    /// Whether the load is measured on these servers. On those that are far: what waits for a round trip.
+    pub(crate) fn is_on(&self, kind: Kind) -> bool {
+        kind != Kind::Far || FAR.contains(&self.name)
+    }
+
     /// The words behind the connect string.
     pub(crate) fn words(&self, peer: Peer, kind: Kind, options: &Options) -> String {
         let length = match self.length {
@@ -144,6 +160,8 @@ impl Row {
             Timed if options.quick => "t=1 warm=1".to_owned(),
             Timed => "t=2 warm=3".to_owned(),
             Counted if options.quick => "n=200 warmn=200".to_owned(),
+            // A cycle takes some ten milliseconds.
+            Counted if kind == Kind::Far => "n=300 warmn=50".to_owned(),
             Counted if kind == Kind::Tmpfs => "n=3000 warmn=3000".to_owned(),
             Counted => "n=1500 warmn=1500".to_owned(),
         };
@@ -173,6 +191,11 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all().count());
+    }
+
+    #[test]
+    fn the_loads_of_a_network_are_loads() {
+        assert_eq!(all().filter(|row| row.is_on(Kind::Far)).count(), FAR.len());
     }
 
     #[test]

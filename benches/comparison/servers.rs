@@ -1,9 +1,12 @@
 //! The servers that are compared on.
 
+use std::time::Duration;
+
 use lockkeeper_tests::{Ensemble, Server};
 
 use crate::Outcome;
 use crate::machine;
+use crate::relay::Relay;
 
 /// How the servers keep what is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,16 +17,29 @@ pub(crate) enum Kind {
     Disk,
     /// Three servers with their data in memory.
     Three,
+    /// The first one, behind a network.
+    Far,
+}
+
+/// How long a byte takes to the servers that are far, and back from them.
+const FAR: Duration = Duration::from_millis(2);
+
+/// Servers that run, and the way to them.
+pub(crate) struct Servers {
+    pub(crate) kind: Kind,
+    ensemble: Ensemble,
+    pub(crate) connect_string: String,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 3] = [Self::Tmpfs, Self::Disk, Self::Three];
+    pub(crate) const ALL: [Self; 4] = [Self::Tmpfs, Self::Disk, Self::Three, Self::Far];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Tmpfs => "tmpfs",
             Self::Disk => "disk",
             Self::Three => "three",
+            Self::Far => "far",
         }
     }
 
@@ -32,29 +48,38 @@ impl Kind {
             Self::Tmpfs => "One server, data on tmpfs, `forceSync=no`",
             Self::Disk => "One server, data on disk, ZooKeeper's defaults",
             Self::Three => "Three servers, data on tmpfs, `forceSync=no`",
+            Self::Far => "A network: one server on tmpfs, 2 ms away each way",
         }
     }
 
     /// Starts the servers.
-    pub(crate) async fn start(self) -> Outcome<Ensemble> {
+    pub(crate) async fn start(self) -> Outcome<Servers> {
         let builder = Ensemble::builder()
             .enduring(true)
             .heap_mebibytes(1024)
-            .tick(std::time::Duration::from_secs(2))
+            .tick(Duration::from_secs(2))
             .durable(self == Self::Disk)
             .property("zookeeper.preAllocSize", "65536");
         let builder = match self {
-            Self::Tmpfs => builder,
+            Self::Tmpfs | Self::Far => builder,
             Self::Disk => builder.folder_in(machine::built()),
             Self::Three => builder.servers(3),
         };
-        Ok(builder.start().await?)
+        let ensemble = builder.start().await?;
+        let direct = ensemble.connect_string();
+        let connect_string = match self {
+            Self::Far => Relay::start(direct.parse()?, FAR)?.connect_string(),
+            _ => direct,
+        };
+        Ok(Servers { kind: self, ensemble, connect_string })
     }
 }
 
-/// The ids of the servers' processes, to measure their processor time.
-pub(crate) fn pids(ensemble: &Ensemble) -> String {
-    let pids: Vec<String> =
-        ensemble.servers().iter().filter_map(Server::pid).map(|pid| pid.to_string()).collect();
-    pids.join(",")
+impl Servers {
+    /// The ids of the servers' processes, to measure their processor time.
+    pub(crate) fn pids(&self) -> String {
+        let pids: Vec<String> =
+            self.ensemble.servers().iter().filter_map(Server::pid).map(|pid| pid.to_string()).collect();
+        pids.join(",")
+    }
 }

@@ -8,6 +8,7 @@ mod arguments;
 mod counters;
 mod fixture;
 mod measurements;
+mod pause;
 mod report;
 mod room;
 mod run;

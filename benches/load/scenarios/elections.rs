@@ -10,6 +10,7 @@ use super::{report, timed};
 use crate::Outcome;
 use crate::fixture::Fixture;
 use crate::measurements::{Lap, now};
+use crate::pause;
 use crate::report::Report;
 use crate::room::Room;
 use crate::run::Worker;
@@ -44,7 +45,7 @@ impl Worker for Candidate {
         self.room.enter(1);
         let handover = self.baton.taken(granted);
         if !self.hold.is_zero() {
-            tokio::time::sleep(self.hold).await;
+            pause::exactly(self.hold).await?;
         }
         self.room.leave(1);
         let resigned = now();

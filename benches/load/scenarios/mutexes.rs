@@ -11,6 +11,7 @@ use super::{counted, report, timed};
 use crate::Outcome;
 use crate::fixture::Fixture;
 use crate::measurements::{Lap, now};
+use crate::pause;
 use crate::report::Report;
 use crate::room::Room;
 use crate::run::Worker;
@@ -101,7 +102,7 @@ impl Worker for Passer {
         self.room.enter(1);
         let handover = if self.times_handover { self.baton.taken(granted) } else { None };
         if !self.hold.is_zero() {
-            tokio::time::sleep(self.hold).await;
+            pause::exactly(self.hold).await?;
         }
         self.room.leave(1);
         let released = now();
