@@ -17,6 +17,8 @@ const BRIEFLY: &[&str] = &[
     "rw w=4 s=2 readpct=50 t=1 warm=0",
     "semaphore w=4 s=2 leases=2 t=1 warm=0",
     "admit w=4 s=2 limit=20 window=200 try=1 t=1 warm=0",
+    "admit w=4 s=1 limit=20 window=200 by=governor t=1 warm=0",
+    "keyed k=20 w=4 s=2 window=100",
     "admit w=4 s=2 objects=1 ahead=10 grace=100 t=1 warm=0",
     "count w=2 s=2 t=1 warm=0",
     "multi k=3 n=3 warmn=1",

@@ -3,6 +3,7 @@
 
 mod bound;
 mod chart;
+mod limits_page;
 mod machine;
 mod measure;
 mod options;
@@ -13,6 +14,7 @@ mod relay;
 mod results;
 mod servers;
 mod statistics;
+mod table;
 mod verdict;
 
 use std::error::Error;

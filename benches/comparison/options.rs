@@ -4,9 +4,10 @@ use crate::Outcome;
 use crate::peers::Peer;
 use crate::servers::Kind;
 
-const USAGE: &str = "usage: benches/compare [--quick] [--rounds N] [--peers lockkeeper,curator,kazoo] \
-    [--only ROW,…] [--servers tmpfs,disk,three,far] [--add] [--write]\n  ROW is a part of a row's name, such as \
-    handoff; --add keeps the results of earlier runs; --write only writes the page anew from them";
+const USAGE: &str = "usage: benches/compare [--quick] [--rounds N] [--only ROW,…] [--add] [--write]
+    [--peers lockkeeper,curator,kazoo,governor,redis] [--servers tmpfs,disk,three,far]
+  ROW is a part of a row's name, such as handoff; --add keeps the results of earlier runs; --write only writes
+  the page anew from them";
 
 /// The comparison to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +84,7 @@ mod tests {
     #[test]
     fn everything_is_compared_unless_less_is_asked_for() {
         let all = parse("").unwrap();
-        assert_eq!((all.peers.len(), all.servers.len(), all.wants("herd s=1")), (3, 4, true));
+        assert_eq!((all.peers.len(), all.servers.len(), all.wants("herd s=1")), (5, 4, true));
         let some = parse("--peers lockkeeper,curator --servers disk --rounds 2 --only handoff,rw").unwrap();
         assert_eq!((some.peers, some.servers), (vec![Peer::Lockkeeper, Peer::Curator], vec![Kind::Disk]));
         assert_eq!((some.rounds, some.only.len()), (2, 2));

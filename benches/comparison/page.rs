@@ -1,12 +1,11 @@
 //! `docs/benchmarks.md`.
 
-use std::fmt::Write;
-
 use crate::bound;
+use crate::limits_page;
 use crate::plan::{EXPIRIES, FAILOVERS, REBALANCES, ROWS, Row, bare_name};
 use crate::results::Results;
 use crate::servers::Kind;
-use crate::statistics::Spread;
+use crate::table::{edges, figure, line, spread, table};
 use crate::verdict;
 
 const INTRODUCTION: &str = "# Benchmarks
@@ -96,6 +95,7 @@ fn section(page: &mut String, results: &Results, kind: Kind) {
         ];
         line(page, &format!("| {} |", cells.join(" | ")));
     }
+    limits_page::write(page, results, kind);
     views(page, results, kind);
     lookups(page, results, kind);
     ids(page, results, kind);
@@ -251,16 +251,6 @@ fn rebalances(page: &mut String, results: &Results, kind: Kind) {
     table(page, head, rows.collect());
 }
 
-/// A table below its head, unless it has no row.
-fn table(page: &mut String, head: [&str; 5], rows: Vec<String>) {
-    if rows.is_empty() {
-        return;
-    }
-    line(page, "");
-    head.into_iter().for_each(|text| line(page, text));
-    rows.iter().for_each(|row| line(page, row));
-}
-
 /// The bare writes, on which the bounds rest.
 fn limits(page: &mut String, results: &Results) {
     line(page, "\n## The limit\n");
@@ -325,22 +315,4 @@ fn troubles(page: &mut String, results: &Results) {
     for trouble in troubles {
         line(page, &format!("* {trouble}"));
     }
-}
-
-fn line(page: &mut String, text: &str) {
-    // Writing to a string does not fail.
-    let _ = writeln!(page, "{text}");
-}
-
-fn figure(figure: Option<f64>, decimals: usize) -> String {
-    figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.decimals$}"))
-}
-
-fn edges(spread: Option<Spread>, decimals: usize) -> String {
-    let spread = spread.filter(|spread| spread.least < spread.greatest);
-    spread.map_or_else(String::new, |all| format!(" ({:.decimals$}–{:.decimals$})", all.least, all.greatest))
-}
-
-fn spread(spread: Option<Spread>, decimals: usize) -> String {
-    format!("{}{}", figure(spread.map(|all| all.median), decimals), edges(spread, decimals))
 }

@@ -16,6 +16,9 @@ const DISCOVERY_JAR: &str = "/usr/share/java/curator-x-discovery.jar";
 /// So that Curator's complaints are seen.
 const LOGGER_JAR: &str = "/usr/share/java/slf4j-simple.jar";
 
+/// Debian's package `redis-server` puts the program here.
+const REDIS_SERVER: &str = "/usr/bin/redis-server";
+
 /// The same kazoo for all runs.
 const KAZOO: &str =
     "kazoo==2.11.0 --hash=sha256:aa6be17159540dae4087661b8d4e24c7b58d4dc26170a2d5b8468b06712d84a9\n";
@@ -26,16 +29,23 @@ pub(crate) enum Peer {
     Lockkeeper,
     Curator,
     Kazoo,
+    /// A crate that limits one process, without servers.
+    Governor,
+    /// A script on Redis.
+    Redis,
 }
 
 impl Peer {
-    pub(crate) const ALL: [Self; 3] = [Self::Lockkeeper, Self::Curator, Self::Kazoo];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Lockkeeper, Self::Curator, Self::Kazoo, Self::Governor, Self::Redis];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Lockkeeper => "lockkeeper",
             Self::Curator => "curator",
             Self::Kazoo => "kazoo",
+            Self::Governor => "governor",
+            Self::Redis => "redis",
         }
     }
 
@@ -43,7 +53,7 @@ impl Peer {
     pub(crate) async fn prepare(self) -> Outcome<()> {
         let folder = folder();
         match self {
-            Self::Lockkeeper => Ok(()),
+            Self::Lockkeeper | Self::Governor | Self::Redis => Ok(()),
             Self::Curator => {
                 let source = sources().join("CuratorBench.java");
                 let mut compiler = Command::new("javac");
@@ -67,7 +77,10 @@ impl Peer {
     /// The program that runs a load, still without its arguments.
     pub(crate) fn command(self) -> Command {
         match self {
-            Self::Lockkeeper => Command::new(machine::built().join("release/lockkeeper-bench")),
+            Self::Lockkeeper | Self::Governor => {
+                Command::new(machine::built().join("release/lockkeeper-bench"))
+            }
+            Self::Redis => Command::new(machine::built().join("release/lockkeeper-redis-bench")),
             Self::Curator => {
                 let mut command = Command::new("java");
                 command
@@ -114,5 +127,7 @@ pub(crate) fn missing(peers: &[Peer]) -> Option<&'static str> {
         (DISCOVERY_JAR, "the package libcurator-discovery-java"),
     ];
     let missing = jars.into_iter().find(|(jar, _)| !Path::new(jar).exists());
-    missing.filter(|_| peers.contains(&Peer::Curator)).map(|(_, package)| package)
+    let of_curator = missing.filter(|_| peers.contains(&Peer::Curator)).map(|(_, package)| package);
+    let lacks_redis = peers.contains(&Peer::Redis) && !Path::new(REDIS_SERVER).exists();
+    of_curator.or_else(|| lacks_redis.then_some("the package redis-server"))
 }

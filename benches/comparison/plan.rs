@@ -119,11 +119,64 @@ const FAR: &[&str] = &[
     "rw 90 % reads w=10 s=10",
     "semaphore 10 of w=32 s=32",
     "multi of 5",
+    "admissions w=100 s=4",
 ];
+
+/// Starts of a rate limiter, beside limiters that promise less. Each aim is a rate.
+pub(crate) const LIMITS: &[Row] = &[
+    Row {
+        ours: "try=1",
+        ..row("admissions w=100 s=1", "admit", "w=100 s=1 limit=10000000", Timed, (100, 1), 20_000.0)
+    },
+    row("admissions w=100 s=4", "admit", "w=100 s=4 limit=10000000", Timed, (100, 4), 10_000.0),
+    Row {
+        ours: "objects=1",
+        ..row(EACH, "admit", "w=100 s=1 limit=10000000 window=1000", Timed, (100, 1), 20_000.0)
+    },
+    Row {
+        ours: "ahead=5000 grace=100",
+        ..row(AHEAD, "admit", "w=100 s=1 limit=50000", Timed, (100, 1), 20_000.0)
+    },
+    row("admissions w=32 s=1, 200 a second", "admit", "w=32 s=1 limit=200", Timed, (10, 1), 0.0),
+    row("admissions w=32 s=16, 200 a second", "admit", "w=32 s=16 limit=200", Timed, (10, 10), 0.0),
+];
+
+/// Starts that are taken before they are asked for.
+pub(crate) const AHEAD: &str = "admissions w=100 s=1, ahead";
+
+/// Each task has an object of its own.
+const EACH: &str = "admissions w=100 s=1, 100 objects";
+
+/// Permits and readers that stay in the process. Each aim is a rate.
+pub(crate) const KEPT_NODES: &[Row] = &[
+    Row {
+        ours: "keep=1",
+        ..row("semaphore 10 of w=32 s=1, kept", "semaphore", "w=32 s=1 leases=10", Timed, (32, 1), 100_000.0)
+    },
+    Row {
+        ours: "keep=1",
+        ..row("readers w=32 s=1, kept", "rw", "w=32 s=1 readpct=100", Timed, (32, 1), 100_000.0)
+    },
+    Row {
+        ours: "keep=1",
+        ..row(
+            "semaphore 1,000 of w=100 s=4, kept",
+            "semaphore",
+            "w=100 s=4 leases=1000",
+            Timed,
+            (100, 4),
+            10_000.0,
+        )
+    },
+];
+
+/// Limiters of many keys: what they leave. Ours alone.
+pub(crate) const KEYED: &[Row] =
+    &[row("100,000 keys", "keyed", "k=100000 w=100 limit=10 window=10000", Whole, (100, 1), 0.0)];
 
 /// The rows of all tables.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().chain(FAILOVERS).chain(EXPIRIES).chain(REBALANCES)
+    [ROWS, LIMITS, KEPT_NODES, KEYED, FAILOVERS, EXPIRIES, REBALANCES].into_iter().flatten()
 }
 
 /// The memory of a waiting task and of a held lock: ours alone, once.
@@ -141,10 +194,13 @@ impl Row {
     pub(crate) fn is_for(&self, peer: Peer) -> bool {
         match self.scenario {
             "multi" | "count" | "view" | "elect" | "failover" | "expire" | "members" | "lookup" => {
-                peer != Peer::Kazoo
+                peer == Peer::Lockkeeper || peer == Peer::Curator
             }
-            "rebalance" => peer != Peer::Curator,
-            _ => true,
+            "rebalance" => peer == Peer::Lockkeeper || peer == Peer::Kazoo,
+            "keyed" => peer == Peer::Lockkeeper,
+            "admit" if peer == Peer::Governor => self.keys.contains("s=1 "),
+            "admit" => peer == Peer::Lockkeeper || peer == Peer::Redis,
+            _ => !matches!(peer, Peer::Governor | Peer::Redis),
         }
     }
 
@@ -165,8 +221,13 @@ impl Row {
             Counted if kind == Kind::Tmpfs => "n=3000 warmn=3000".to_owned(),
             Counted => "n=1500 warmn=1500".to_owned(),
         };
-        let ours = if peer == Peer::Lockkeeper { self.ours } else { "" };
-        format!("{} timeout=30 {} {ours} {length}", self.scenario, self.keys)
+        let own = match peer {
+            Peer::Lockkeeper => self.ours,
+            Peer::Governor => "by=governor",
+            Peer::Redis => return format!("gcra {} {} {length}", self.scenario, self.keys),
+            Peer::Curator | Peer::Kazoo => "",
+        };
+        format!("{} timeout=30 {} {own} {length}", self.scenario, self.keys)
     }
 }
 
@@ -205,15 +266,16 @@ mod tests {
             let words = ROWS.iter().map(|row| row.words(peer, Kind::Tmpfs, &options));
             words.filter(|words| words.contains("pool=")).count()
         };
-        assert_eq!(Peer::ALL.map(pools), [1, 0, 0]);
+        assert_eq!(Peer::ALL.map(pools), [1, 0, 0, 0, 0]);
     }
 
     #[test]
     fn a_peer_does_the_loads_of_the_recipes_that_it_has() {
         let count = |rows: &[Row], peer| rows.iter().filter(|row| row.is_for(peer)).count();
-        assert_eq!(Peer::ALL.map(|peer| count(EXPIRIES, peer)), [2, 2, 0]);
-        assert_eq!(Peer::ALL.map(|peer| count(REBALANCES, peer)), [1, 0, 1]);
-        assert_eq!(Peer::ALL.map(|peer| count(FAILOVERS, peer)), [1, 1, 0]);
+        assert_eq!(Peer::ALL.map(|peer| count(EXPIRIES, peer)), [2, 2, 0, 0, 0]);
+        assert_eq!(Peer::ALL.map(|peer| count(REBALANCES, peer)), [1, 0, 1, 0, 0]);
+        assert_eq!(Peer::ALL.map(|peer| count(LIMITS, peer)), [6, 0, 0, 4, 6]);
+        assert_eq!(Peer::ALL.map(|peer| count(FAILOVERS, peer)), [1, 1, 0, 0, 0]);
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use lockkeeper_redis_tests::RedisServer;
 use lockkeeper_tests::{Ensemble, Server};
 
 use crate::Outcome;
 use crate::machine;
+use crate::peers::Peer;
 use crate::relay::Relay;
 
 /// How the servers keep what is written.
@@ -28,7 +30,9 @@ const FAR: Duration = Duration::from_millis(2);
 pub(crate) struct Servers {
     pub(crate) kind: Kind,
     ensemble: Ensemble,
-    pub(crate) connect_string: String,
+    connect_string: String,
+    /// For the limits on Redis, if it is a peer.
+    redis: Option<(RedisServer, String)>,
 }
 
 impl Kind {
@@ -53,7 +57,7 @@ impl Kind {
     }
 
     /// Starts the servers.
-    pub(crate) async fn start(self) -> Outcome<Servers> {
+    pub(crate) async fn start(self, peers: &[Peer]) -> Outcome<Servers> {
         let builder = Ensemble::builder()
             .enduring(true)
             .heap_mebibytes(1024)
@@ -67,15 +71,35 @@ impl Kind {
         };
         let ensemble = builder.start().await?;
         let direct = ensemble.connect_string();
-        let connect_string = match self {
-            Self::Far => Relay::start(direct.parse()?, FAR)?.connect_string(),
-            _ => direct,
+        let away = |direct: String| -> Outcome<String> {
+            match self {
+                Self::Far => Ok(Relay::start(direct.parse()?, FAR)?.connect_string()),
+                _ => Ok(direct),
+            }
         };
-        Ok(Servers { kind: self, ensemble, connect_string })
+        let connect_string = away(direct)?;
+        let redis = match peers.contains(&Peer::Redis) {
+            true => {
+                let server = RedisServer::start(&[]).await?;
+                let url = format!("redis://{}", away(format!("127.0.0.1:{}", server.port()))?);
+                Some((server, url))
+            }
+            false => None,
+        };
+        Ok(Servers { kind: self, ensemble, connect_string, redis })
     }
 }
 
 impl Servers {
+    /// Where this peer connects to.
+    pub(crate) fn connect_string(&self, peer: Peer) -> Outcome<&str> {
+        match (peer, &self.redis) {
+            (Peer::Redis, Some((_, url))) => Ok(url),
+            (Peer::Redis, None) => Err("Redis was not started".into()),
+            _ => Ok(&self.connect_string),
+        }
+    }
+
     /// The ids of the servers' processes, to measure their processor time.
     pub(crate) fn pids(&self) -> String {
         let pids: Vec<String> =

@@ -1,7 +1,10 @@
 //! The aims, and whether they are reached.
 
 use crate::bound;
-use crate::plan::{DROPPED, EXPIRIES, FAILOVERS, HELD, LED, MEMORY, REBALANCES, ROWS, Row, UNCONTENDED};
+use crate::plan::{
+    AHEAD, DROPPED, EXPIRIES, FAILOVERS, HELD, KEPT_NODES, KEYED, LED, LIMITS, MEMORY, REBALANCES, ROWS, Row,
+    UNCONTENDED,
+};
 use crate::results::Results;
 use crate::servers::Kind;
 use crate::statistics::{Spread, ratios};
@@ -27,6 +30,15 @@ const IDS: f64 = 1.0;
 const MOVES: f64 = 1.0;
 /// Reads of a view's snapshot in a second, in millions.
 const SNAPSHOT_READS: f64 = 10.0;
+
+/// Requests of a start at 200 a second.
+const REQUESTS_OF_START: f64 = 6.0;
+/// How much of the limit is used by callers that want more, in percent.
+const USED: f64 = 98.0;
+/// Tries that are made at once, with room for all.
+const TRIES: f64 = 20.0;
+/// A start that was taken ahead, in microseconds.
+const AHEAD_P50: f64 = 10.0;
 
 /// One aim.
 #[derive(Debug)]
@@ -126,6 +138,7 @@ pub(crate) fn aims(results: &Results) -> Vec<Aim> {
     aims.extend(
         ROWS.iter().filter(|row| row.scenario() == "view").flat_map(|row| of_view(results, kind, row)),
     );
+    aims.extend(of_limits(results, kind));
     for row in FAILOVERS {
         let what = format!("{}: the slowest, × session timeout and tick", row.name);
         aims.push(at_most(what, row.target, ours(row.name, "of_limit")));
@@ -143,6 +156,35 @@ pub(crate) fn aims(results: &Results) -> Vec<Aim> {
         aims.push(at_most(format!("{name}: memory of each, KiB"), WAITER, Spread::of([each])));
     }
     aims.into_iter().flatten().collect()
+}
+
+/// The aims of limits, and of permits and readers that stay in the process.
+fn of_limits(results: &Results, kind: Kind) -> Vec<Option<Aim>> {
+    let ours = |row: &Row, field: &str| results.spread(kind, row.name, "lockkeeper", field);
+    let mut aims = Vec::new();
+    for row in LIMITS.iter().chain(KEPT_NODES) {
+        let name = row.name;
+        if row.target > 0.0 {
+            aims.push(at_least(format!("{name}: operations a second"), row.target, ours(row, "ops_s")));
+        } else {
+            aims.push(at_most(
+                format!("{name}: requests of a start"),
+                REQUESTS_OF_START,
+                ours(row, "reqs_op"),
+            ));
+            aims.push(at_least(format!("{name}: % of the limit used"), USED, ours(row, "used_pct")));
+        }
+        aims.push(at_most(format!("{name}: windows above the limit"), 0.0, ours(row, "windows_above")));
+        aims.push(at_least(format!("{name}: of 20 tries at once"), TRIES, ours(row, "tries_admitted")));
+        if name == AHEAD {
+            aims.push(at_most(format!("{name}: p50, µs"), AHEAD_P50, ours(row, "acq_p50_us")));
+        }
+    }
+    for row in KEYED {
+        let what = format!("{}: nodes that stay", row.name);
+        aims.push(at_most(what, 0.0, ours(row, "stuck_workers")));
+    }
+    aims
 }
 
 /// The aims of a view besides those of every row.

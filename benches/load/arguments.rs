@@ -18,6 +18,7 @@ const SCENARIOS: &[(&str, &[(&str, &str)])] = &[
     ("rw", &[("w", "10"), ("s", "2"), ("readpct", "90"), ("t", "5"), ("warm", "1"), ("keep", "0")]),
     ("semaphore", &[("w", "32"), ("s", "2"), ("leases", "10"), ("t", "5"), ("warm", "1"), ("keep", "0")]),
     ("admit", ADMIT),
+    ("keyed", &[("k", "1000"), ("w", "100"), ("s", "1"), ("limit", "10"), ("window", "10000")]),
     ("count", &[("w", "10"), ("s", "1"), ("t", "5"), ("warm", "1")]),
     ("multi", &[("k", "5"), ("n", "1000"), ("warmn", "200")]),
     ("many", &[("w", "100"), ("s", "1"), ("k", "100"), ("pool", "0"), ("t", "5"), ("warm", "1")]),
@@ -40,6 +41,7 @@ const ADMIT: &[(&str, &str)] = &[
     ("ahead", "0"),
     ("grace", "0"),
     ("try", "0"),
+    ("by", "lockkeeper"),
     ("t", "5"),
     ("warm", "1"),
 ];
@@ -148,6 +150,13 @@ fn check(key: &'static str, value: &str) -> Result<(), ArgumentError> {
     if key == "release" {
         return if matches!(value, "await" | "drop") { Ok(()) } else { wrong("await or drop") };
     }
+    if key == "by" {
+        return if matches!(value, "lockkeeper" | "governor") {
+            Ok(())
+        } else {
+            wrong("lockkeeper or governor")
+        };
+    }
     match value.parse::<u64>() {
         Err(_) => Err(number_expected(key, value)),
         Ok(0) if !MAY_BE_ZERO.contains(&key) => wrong("at least 1"),
@@ -189,6 +198,7 @@ mod tests {
             ("host:1 herd w=0", "at least 1"),
             ("host:1 rw readpct=101", "at most 100"),
             ("host:1 uncontended release=never", "await or drop"),
+            ("host:1 admit by=nobody", "lockkeeper or governor"),
         ] {
             let message = parse(line).unwrap_err().to_string();
             assert!(message.contains(word), "{line}: {message}");

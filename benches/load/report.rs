@@ -20,7 +20,12 @@ impl Report {
         stuck: usize,
     ) -> Self {
         let mut report = Self(cost);
-        report.set("peer", if arguments.scenario() == "bare" { "bare" } else { "lockkeeper" });
+        let peer = match arguments.word("by") {
+            _ if arguments.scenario() == "bare" => "bare",
+            "" => "lockkeeper",
+            by => by,
+        };
+        report.set("peer", peer);
         report.set("scenario", arguments.scenario());
         report.set("params", arguments.params());
         report.set("acq_p50_us", measurements.acquire.at(0.5));

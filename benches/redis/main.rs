@@ -2,10 +2,17 @@
 //!
 //! `lockkeeper-redis-bench URL PEER SCENARIO key=value…`
 
+mod limit;
 mod load;
 mod peers;
 
 #[tokio::main]
 async fn main() -> Result<(), load::Failure> {
-    load::run::<peers::Client>().await
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.as_slice() {
+        [url, peer, scenario, rest @ ..] if peer == "gcra" && scenario == "admit" => {
+            limit::run(url, rest).await
+        }
+        _ => load::run::<peers::Client>().await,
+    }
 }

@@ -16,6 +16,7 @@ async fn every_peer_prints_one_line() {
         "loop uncontended n=5 warmn=1",
         "lockkeeper handoff w=4 s=2 t=1",
         "loop handoff w=4 s=2 t=1",
+        "gcra admit w=4 s=2 limit=50 window=500 t=1 warm=0",
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockkeeper-redis-bench"));
         let output = command.arg(server.url()).args(words.split(' ')).output().await.unwrap();

@@ -1,9 +1,11 @@
 //! Admissions of one rate limiter, and a check of every window.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use governor::{DefaultDirectRateLimiter, Quota};
 use lockkeeper::{RateLimiter, TryAdmit};
 use parking_lot::Mutex;
 use tokio::task::{JoinSet, yield_now};
@@ -13,7 +15,7 @@ use crate::Outcome;
 use crate::fixture::Fixture;
 use crate::measurements::{Lap, now};
 use crate::report::Report;
-use crate::run::Worker;
+use crate::run::{Measured, Worker};
 
 /// So many tries are made at once.
 const TRIES: usize = 20;
@@ -21,27 +23,63 @@ const TRIES: usize = 20;
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let arguments = fixture.arguments;
     let (limit, window) = (arguments.size("limit")?, Duration::from_millis(arguments.number("window")?));
-    let each_has_its_own = arguments.number("objects")? > 0;
-    let mut shared = Vec::new();
-    for number in 0..arguments.size("s")? {
-        shared.push(limiter(fixture, number, "admit")?);
-    }
     let starts = Arc::new(Starts::default());
-    let mut workers = Vec::new();
-    for (number, shared) in shared.iter().cycle().take(arguments.size("w")?).enumerate() {
-        let own = if each_has_its_own { limiter(fixture, number, "admit")? } else { shared.clone() };
-        workers.push(Caller { limiter: own, starts: Arc::clone(&starts) });
-    }
-    let measured = timed(fixture, workers).await?;
+    let is_ours = arguments.word("by") == "lockkeeper";
+    let measured = if is_ours { ours(fixture, &starts).await? } else { governed(fixture, &starts).await? };
     let mut at = std::mem::take(&mut *starts.at.lock());
     at.sort_unstable();
-    let mut report = report(fixture, measured, windows_above(&at, limit, window));
+    let above = windows_above(&at, limit, window);
+    // A limiter with a burst promises no window.
+    let mut report = report(fixture, measured, if is_ours { above } else { 0 });
+    report.set("windows_above", above);
     report.set("used_pct", used_percent(&at, limit, window));
     report.set("stale", starts.stale.load(Ordering::Relaxed));
     if arguments.number("try")? > 0 {
         report.set("tries_admitted", tries_admitted(fixture).await?);
     }
     Ok(report)
+}
+
+async fn ours(fixture: &Fixture<'_>, starts: &Arc<Starts>) -> Outcome<Measured> {
+    let arguments = fixture.arguments;
+    let each_has_its_own = arguments.number("objects")? > 0;
+    let mut shared = Vec::new();
+    for number in 0..arguments.size("s")? {
+        shared.push(limiter(fixture, number, "admit")?);
+    }
+    let mut workers = Vec::new();
+    for (number, shared) in shared.iter().cycle().take(arguments.size("w")?).enumerate() {
+        let own = if each_has_its_own { limiter(fixture, number, "admit")? } else { shared.clone() };
+        workers.push(Caller { limiter: own, starts: Arc::clone(starts) });
+    }
+    timed(fixture, workers).await
+}
+
+/// The same load on a limiter in the memory of one process.
+async fn governed(fixture: &Fixture<'_>, starts: &Arc<Starts>) -> Outcome<Measured> {
+    let arguments = fixture.arguments;
+    let limit = NonZeroU32::new(u32::try_from(arguments.number("limit")?)?).ok_or("limit=0")?;
+    let each = Duration::from_millis(arguments.number("window")?) / limit.get();
+    let quota = Quota::with_period(each.max(Duration::from_nanos(1))).ok_or("no period")?.allow_burst(limit);
+    let limiter = Arc::new(DefaultDirectRateLimiter::direct(quota));
+    let worker = |_| Governed { limiter: Arc::clone(&limiter), starts: Arc::clone(starts) };
+    timed(fixture, (0..arguments.size("w")?).map(worker).collect()).await
+}
+
+struct Governed {
+    limiter: Arc<DefaultDirectRateLimiter>,
+    starts: Arc<Starts>,
+}
+
+impl Worker for Governed {
+    async fn lap(&mut self) -> Outcome<Lap> {
+        yield_now().await;
+        let asked = now();
+        self.limiter.until_ready().await;
+        let admitted = now();
+        self.starts.at.lock().push(admitted);
+        Ok(Lap { acquire: admitted - asked, ..Lap::default() })
+    }
 }
 
 /// A new object for the limiter of this name.

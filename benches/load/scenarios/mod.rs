@@ -8,6 +8,7 @@ mod expire;
 mod failover;
 mod herd;
 mod keep;
+mod keyed;
 mod lookup;
 mod members;
 mod mutexes;
@@ -49,6 +50,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Outcome<Report> {
         "view" => view::run(&fixture).await,
         "lookup" => lookup::run(&fixture).await,
         "keep" => keep::run(&fixture).await,
+        "keyed" => keyed::run(&fixture).await,
         "members" => members::run(&fixture).await,
         "rebalance" => rebalance::run(&fixture).await,
         "elect" => elections::elect(&fixture).await,
