@@ -1,6 +1,6 @@
 //! TLS and SASL settings for the client crate, with the features `tls`, `sasl-digest-md5` and `sasl-gssapi`.
 
-#[cfg(feature = "tls")]
+use super::connect_string::ConnectString;
 use super::error::ConfigError;
 
 /// How connections to `tcp+tls://` endpoints are secured.
@@ -76,6 +76,18 @@ impl std::fmt::Debug for Tls {
 #[cfg(not(feature = "tls"))]
 #[derive(Clone, Debug)]
 pub(crate) enum Tls {}
+
+/// With TLS settings, a server without TLS would have everything in plain.
+pub(crate) fn check_tls(servers: &ConnectString, tls: Option<&Tls>) -> Result<(), ConfigError> {
+    match servers.endpoints().iter().find(|endpoint| !endpoint.is_secure()) {
+        Some(plain) if tls.is_some() => Err(ConfigError::Setting {
+            name: "tls",
+            value: format!("set, and {plain} is a server without TLS"),
+            advice: "write tcp+tls:// before each server, or leave out tls()",
+        }),
+        _ => Ok(()),
+    }
+}
 
 /// How a connection authenticates through SASL.
 #[derive(Clone)]

@@ -298,7 +298,7 @@ impl Debug for ConnectionManager {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ConnectionManager")
-            .field("servers", &self.0.shared.settings.servers)
+            .field("servers", &self.0.shared.settings.servers())
             .field("state", &self.state())
             .finish_non_exhaustive()
     }

@@ -9,6 +9,7 @@ mod granted_timeout;
 mod health;
 mod holds;
 mod pool;
+mod servers;
 mod shared;
 mod shutdown;
 mod state;

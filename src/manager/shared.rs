@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -49,9 +50,17 @@ pub(super) struct Settings {
     pub(super) chroot: ZnodePath,
     /// Whether a manager is an error if the chroot does not exist.
     pub(super) needs_chroot: bool,
-    pub(super) servers: String,
+    /// Shared with the session of the views.
+    pub(super) servers: Arc<ArcSwap<String>>,
     pub(super) session_timeout: Duration,
     pub(super) node_data: Arc<[u8]>,
     /// For every session.
     pub(super) session: Arc<SessionSettings>,
+}
+
+impl Settings {
+    /// The servers, as they were given last.
+    pub(super) fn servers(&self) -> String {
+        self.servers.load().to_string()
+    }
 }

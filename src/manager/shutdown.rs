@@ -133,11 +133,11 @@ impl ConnectionManager {
             return Ok(());
         }
         if shared.publisher.has_runtime_ended() {
-            return Err(self.closed_error(shared.settings.servers.as_str().into()));
+            return Err(self.closed_error(shared.settings.servers().into()));
         }
         Err(Error::Timeout {
             phase: Phase::Answer,
-            path: shared.settings.servers.as_str().into(),
+            path: shared.settings.servers().into(),
             waited: deadline.waited(),
         })
     }

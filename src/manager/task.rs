@@ -95,7 +95,7 @@ impl Drop for CloseOnDrop {
 }
 
 fn timeout(shared: &ManagerInner, waited: Duration, cause: &str) -> ConnectError {
-    ConnectError::Timeout { servers: shared.settings.servers.clone(), waited, cause: cause.to_owned() }
+    ConnectError::Timeout { servers: shared.settings.servers(), waited, cause: cause.to_owned() }
 }
 
 struct ManagerTask {
@@ -169,7 +169,7 @@ impl ManagerTask {
                     return Ok(session);
                 }
                 Err(WireError::AuthFailed) => {
-                    return Err(ConnectError::AuthFailed { servers: self.shared.settings.servers.clone() });
+                    return Err(ConnectError::AuthFailed { servers: self.shared.settings.servers() });
                 }
                 Err(WireError::Timeout) => self.backend.no_answer_hint().clone_into(&mut cause),
                 Err(error) => cause = error.to_string(),
@@ -227,7 +227,7 @@ impl ManagerTask {
 
     /// A chroot that does not exist is created by the first use of it, so a misspelt one shows no error.
     async fn require_chroot(&self, session: &Session, deadline: Deadline) -> Result<(), ConnectError> {
-        let Settings { chroot, servers, needs_chroot, .. } = &self.shared.settings;
+        let Settings { chroot, needs_chroot, .. } = &self.shared.settings;
         if chroot.is_root() {
             return Ok(());
         }
@@ -242,7 +242,7 @@ impl ManagerTask {
             }));
             return Ok(());
         }
-        let (chroot, servers) = (chroot.to_string(), servers.clone());
+        let (chroot, servers) = (chroot.to_string(), self.shared.settings.servers());
         let cause = match session.await_reply(&mut exists, deadline).await {
             // A refusal shows that the node exists.
             Ok(Some(_)) | Err(WireError::Refused(_)) => return Ok(()),

@@ -72,7 +72,7 @@ impl ManagerInner {
         let settings = Settings {
             needs_chroot: *needs_chroot,
             chroot: chroot.clone(),
-            servers: servers.clone(),
+            servers: Arc::clone(servers),
             session_timeout: *session_timeout,
             node_data: Arc::clone(node_data),
             session: Arc::new(session),

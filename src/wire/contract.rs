@@ -11,7 +11,8 @@ use super::stat::Stat;
 use super::watch::{ChangedPaths, Watch, WatchDepth};
 use super::write::{Created, WriteOp, WriteResult};
 use crate::config::acl::Acl;
-use crate::error::{LossReason, Refusal};
+use crate::config::connect_string::ConnectString;
+use crate::error::{ConfigError, LossReason, Refusal};
 
 /// A reply that is in flight.
 pub type Reply<T> = BoxFuture<'static, Result<T, WireError>>;
@@ -23,6 +24,15 @@ pub type Data = (Vec<u8>, Stat);
 pub trait Backend: Debug + Send + Sync + 'static {
     /// Opens one new session.
     fn open(&self) -> Reply<Arc<dyn Wire>>;
+    /// From now on sessions are opened at these servers, and each open session moves to one of them: its link
+    /// is down when this returns, until it is there. The chroot does not matter.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if the servers do not fit the other settings. Nothing has changed then.
+    fn set_servers(&self, _servers: &ConnectString) -> Result<(), ConfigError> {
+        Ok(())
+    }
     /// A likely cause when no server grants a session.
     fn no_answer_hint(&self) -> &'static str {
         "no answer; is ZooKeeper running there?"

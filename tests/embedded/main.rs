@@ -30,6 +30,7 @@ mod limit;
 mod limiters;
 mod many;
 mod matrix;
+mod moving;
 mod named;
 mod node_bytes;
 mod once_cell;

@@ -21,6 +21,7 @@ mod inspect;
 mod interop;
 mod lease;
 mod loss;
+mod moving;
 mod multi_lock;
 mod mutex;
 mod node_bytes;

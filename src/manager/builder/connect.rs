@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
@@ -12,6 +13,7 @@ use super::options::ConnectionManagerBuilder;
 use crate::config::acl::Acl;
 use crate::config::connect_string::ConnectString;
 use crate::config::limits;
+use crate::config::tls::check_tls;
 use crate::environment::{Environment, ThisMachine};
 use crate::error::{ConfigError, ConnectError};
 use crate::manager::connection_manager::ConnectionManager;
@@ -128,15 +130,7 @@ impl ConnectionManagerBuilder {
                          have",
             });
         }
-        if self.tls.is_some()
-            && let Some(plain) = servers.endpoints().iter().find(|endpoint| !endpoint.is_secure())
-        {
-            return Err(ConfigError::Setting {
-                name: "tls",
-                value: format!("set, and {plain} is a server without TLS"),
-                advice: "write tcp+tls:// before each server, or leave out tls()",
-            });
-        }
+        check_tls(&servers, self.tls.as_ref())?;
         if !NODE_BYTES.contains(&self.node_bytes_max) {
             return Err(ConfigError::Setting {
                 name: "node_bytes_max",
@@ -187,7 +181,7 @@ impl ConnectionManagerBuilder {
         Settings {
             chroot: servers.chroot().clone(),
             needs_chroot: self.needs_chroot,
-            servers: self.servers.clone(),
+            servers: Arc::new(ArcSwap::from_pointee(self.servers.clone())),
             session_timeout: self.session_timeout,
             node_data: self.node_data.clone().unwrap_or_else(node_data::of_this_process).into(),
             session: Arc::new(session),

@@ -6,21 +6,25 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use zookeeper_client as client;
 
+use super::attached::Attached;
+use super::open_sessions::OpenSessions;
 use super::security::{with_sasl, with_tls};
+use super::servers::Servers;
 use super::session::ZooKeeperSession;
 use super::{convert, look};
 use crate::config::acl::{Acl, Credentials};
 use crate::config::connect_string::{ConnectString, Endpoint};
-use crate::config::tls::{Sasl, Tls};
+use crate::config::tls::{Sasl, Tls, check_tls};
 use crate::error::ConfigError;
 use crate::time::fractions;
 use crate::wire::{Backend, Reply, ServerFault, Wire, WireError};
 
 /// Opens sessions with the client crate.
 pub(crate) struct ZooKeeper {
+    /// Without TLS.
     connector: client::Connector,
-    servers: String,
-    endpoints: Arc<[Endpoint]>,
+    tls: Option<Tls>,
+    sessions: Arc<OpenSessions>,
     acl: Arc<[client::Acl]>,
     has_nodelay: bool,
 }
@@ -40,16 +44,11 @@ impl ZooKeeper {
         let connector = credentials.iter().fold(connector, |connector, credentials| {
             connector.with_auth(&credentials.scheme, &credentials.secret)
         });
-        let connector = with_tls(connector, servers, tls)?;
         let connector = with_sasl(connector, sasl)?;
         let acl = convert::client_acls(acl);
-        Ok(Self {
-            connector,
-            servers: endpoint_list(servers.endpoints()),
-            endpoints: servers.endpoints().into(),
-            acl,
-            has_nodelay: true,
-        })
+        let secured = with_tls(connector.clone(), servers, tls)?;
+        let sessions = Arc::new(OpenSessions::new(Servers::new(servers, secured)));
+        Ok(Self { connector, tls: tls.cloned(), sessions, acl, has_nodelay: true })
     }
 
     pub(crate) fn with_nodelay(self, has_nodelay: bool) -> Self {
@@ -59,30 +58,47 @@ impl ZooKeeper {
 
 impl Debug for ZooKeeper {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("ZooKeeper").field("servers", &self.servers).finish_non_exhaustive()
+        formatter.debug_struct("ZooKeeper").field("servers", &self.sessions.servers()).finish_non_exhaustive()
     }
 }
 
 impl Backend for ZooKeeper {
     fn open(&self) -> Reply<Arc<dyn Wire>> {
-        let connector = self.connector.clone();
-        let servers = self.servers.clone();
-        let (endpoints, acl) = (Arc::clone(&self.endpoints), Arc::clone(&self.acl));
+        let (sessions, acl) = (Arc::clone(&self.sessions), Arc::clone(&self.acl));
         let has_nodelay = self.has_nodelay;
         Box::pin(async move {
-            let client = connector.connect(&servers).await.map_err(|error| match error {
-                client::Error::AuthFailed => WireError::AuthFailed,
-                // The client does not report the cause.
-                client::Error::Timeout => WireError::Timeout,
-                other => WireError::Broken(other.to_string()),
-            })?;
-            let wire: Arc<dyn Wire> = Arc::new(ZooKeeperSession::new(client, endpoints, acl, has_nodelay));
-            Ok(wire)
+            let mut latest = sessions.subscribe();
+            loop {
+                let servers = Arc::clone(&latest.borrow_and_update());
+                let connected = tokio::select! {
+                    biased;
+                    // This borrow keeps the sender alive.
+                    _ = latest.changed() => continue,
+                    connected = Attached::connect(&servers, None) => connected,
+                };
+                let attached = connected.map_err(|error| match error {
+                    client::Error::AuthFailed => WireError::AuthFailed,
+                    // The client does not report the cause.
+                    client::Error::Timeout => WireError::Timeout,
+                    other => WireError::Broken(other.to_string()),
+                })?;
+                let session = ZooKeeperSession::new(attached, Arc::clone(&servers), acl, has_nodelay);
+                let session = Arc::new(session);
+                sessions.add(&session, &servers);
+                return Ok(session as Arc<dyn Wire>);
+            }
         })
     }
 
+    fn set_servers(&self, servers: &ConnectString) -> Result<(), ConfigError> {
+        check_tls(servers, self.tls.as_ref())?;
+        let connector = with_tls(self.connector.clone(), servers, self.tls.as_ref())?;
+        self.sessions.replace(Servers::new(servers, connector));
+        Ok(())
+    }
+
     fn no_answer_hint(&self) -> &'static str {
-        if self.endpoints.iter().any(Endpoint::is_secure) {
+        if self.sessions.servers().endpoints().iter().any(Endpoint::is_secure) {
             "no answer over TLS; is ZooKeeper running there, with TLS, do the authorities given vouch for \
              the certificate it shows and for this name, and does it ask for a certificate of ours?"
         } else {
@@ -91,48 +107,7 @@ impl Backend for ZooKeeper {
     }
 
     fn look_at_servers(&self) -> Option<BoxFuture<'static, Vec<ServerFault>>> {
-        let looks = join_all(self.endpoints.iter().cloned().map(look::look_at));
+        let looks = join_all(self.sessions.servers().endpoints().iter().cloned().map(look::look_at));
         Some(looks.map(|faults| faults.into_iter().flatten().collect()).boxed())
-    }
-}
-
-/// The list of endpoints for the client: each server once, or a single server many times.
-///
-/// The client shuffles the list, so two entries of one server may follow each other. If that server accepts
-/// connections and does not answer, each entry costs a whole connection attempt, a fifth of the session
-/// timeout. A single server has no other one to wait for, and its entries shorten the pauses: the client
-/// tries the whole list at once, then pauses longer and longer between rounds. If the server is listed once
-/// and is back after seven seconds, the client tries it again after thirteen seconds. A session of ten
-/// seconds has expired then.
-fn endpoint_list(endpoints: &[Endpoint]) -> String {
-    let mut servers: Vec<String> = Vec::new();
-    for server in endpoints.iter().map(ToString::to_string) {
-        if !servers.contains(&server) {
-            servers.push(server);
-        }
-    }
-    let times = if servers.len() == 1 { SINGLE_SERVER_ENTRIES } else { 1 };
-    vec![servers.join(","); times].join(",")
-}
-
-/// How often a single server is in the list for the client.
-const SINGLE_SERVER_ENTRIES: usize = 16;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn list(servers: &str) -> Vec<String> {
-        let servers: ConnectString = servers.parse().unwrap();
-        endpoint_list(servers.endpoints()).split(',').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn each_of_several_servers_is_in_the_list_once_and_a_single_one_many_times() {
-        assert_eq!(list("a,b:1"), ["tcp://a:2181", "tcp://b:1"]);
-        assert_eq!(list("a,b,a,c:3,b:2181"), ["tcp://a:2181", "tcp://b:2181", "tcp://c:3"]);
-        for single in ["a:1", "a:1,a:1"] {
-            assert_eq!(list(single), vec!["tcp://a:1"; SINGLE_SERVER_ENTRIES]);
-        }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 use zookeeper_client as client;
 
 use crate::shared_future::SharedFuture;
@@ -16,21 +17,57 @@ use crate::shared_future::SharedFuture;
 /// (`docs/upstream`).
 pub(super) struct LinkWatch(Mutex<Seen>);
 
-/// The next state, and the watcher that has seen it.
-type NextState = SharedFuture<(client::SessionState, client::StateWatcher)>;
+/// The next state, and the watcher that has seen it; `None` if this client is not followed any more.
+type NextState = SharedFuture<Option<(client::SessionState, client::StateWatcher)>>;
 
 struct Seen {
     state: client::SessionState,
     /// The changes before this state.
     changes: u64,
     next: NextState,
+    /// The client is not followed any more.
+    replaced: CancellationToken,
+}
+
+impl Seen {
+    fn new(state: client::SessionState, changes: u64, watcher: Option<client::StateWatcher>) -> Self {
+        let replaced = CancellationToken::new();
+        let next = next_change(state, watcher, replaced.clone());
+        Self { state, changes, next, replaced }
+    }
 }
 
 impl LinkWatch {
     pub(super) fn new(client: &client::Client) -> Arc<Self> {
         let mut watcher = client.state_watcher();
         let state = watcher.state();
-        Arc::new(Self(Mutex::new(Seen { state, changes: 0, next: next_change(state, watcher) })))
+        Arc::new(Self(Mutex::new(Seen::new(state, 0, Some(watcher)))))
+    }
+
+    /// The client has ended, and the session has none until [`resume`](Self::resume). Not before the task of
+    /// the client has ended: the waiter of its channel is dropped here.
+    pub(super) fn interrupt(&self) {
+        self.replace(client::SessionState::Disconnected, None);
+    }
+
+    /// Another client carries the session.
+    pub(super) fn resume(&self, client: &client::Client) {
+        let mut watcher = client.state_watcher();
+        let state = watcher.state();
+        self.replace(state, Some(watcher));
+    }
+
+    /// The session is over, and has no client.
+    pub(super) fn end(&self, state: client::SessionState) {
+        self.replace(state, None);
+    }
+
+    fn replace(&self, state: client::SessionState, watcher: Option<client::StateWatcher>) {
+        let mut seen = self.0.lock();
+        let next = Seen::new(state, seen.changes + 1, watcher);
+        let former = std::mem::replace(&mut *seen, next);
+        drop(seen);
+        former.replaced.cancel();
     }
 
     pub(super) fn state(&self) -> client::SessionState {
@@ -52,8 +89,8 @@ impl LinkWatch {
 
     fn read<T>(&self, read: impl FnOnce(&Seen) -> T) -> T {
         let mut seen = self.0.lock();
-        while let Some((state, watcher)) = seen.next.now() {
-            *seen = Seen { state, changes: seen.changes + 1, next: next_change(state, watcher) };
+        while let Some(Some((state, watcher))) = seen.next.now() {
+            *seen = Seen::new(state, seen.changes + 1, Some(watcher));
         }
         read(&seen)
     }
@@ -67,31 +104,45 @@ impl Drop for LinkWatch {
             && let Ok(runtime) = Handle::try_current()
         {
             runtime.spawn(async move {
-                loop {
-                    let (state, watcher) = next.await;
-                    if state.is_terminated() {
-                        return;
-                    }
-                    next = next_change(state, watcher);
+                while let Some((state, watcher)) = next.await
+                    && !state.is_terminated()
+                {
+                    next = next_change(state, Some(watcher), CancellationToken::new());
                 }
             });
         }
     }
 }
 
-fn next_change(state: client::SessionState, mut watcher: client::StateWatcher) -> NextState {
-    if state.is_terminated() {
-        // There is no other one. The client closes the channel.
-        return SharedFuture::new(Box::pin(std::future::pending()));
-    }
+fn next_change(
+    state: client::SessionState,
+    watcher: Option<client::StateWatcher>,
+    replaced: CancellationToken,
+) -> NextState {
+    // There is no state after the last one: the client closes the channel.
+    let watcher = watcher.filter(|_| !state.is_terminated());
     SharedFuture::new(Box::pin(async move {
-        loop {
-            let changed = AssertUnwindSafe(watcher.changed()).catch_unwind().await;
-            if let Ok(state) = changed {
-                return (state, watcher);
+        let change = async {
+            match watcher {
+                Some(watcher) => changed(watcher).await,
+                None => std::future::pending().await,
             }
-            // This watcher has seen a state that is published in the next moment.
-            tokio::task::yield_now().await;
+        };
+        tokio::select! {
+            biased;
+            () = replaced.cancelled() => None,
+            change = change => Some(change),
         }
     }))
+}
+
+async fn changed(mut watcher: client::StateWatcher) -> (client::SessionState, client::StateWatcher) {
+    loop {
+        let changed = AssertUnwindSafe(watcher.changed()).catch_unwind().await;
+        if let Ok(state) = changed {
+            return (state, watcher);
+        }
+        // This watcher has seen a state that is published in the next moment.
+        tokio::task::yield_now().await;
+    }
 }

@@ -6,15 +6,20 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use zookeeper_client as client;
 
+use super::attached::{Attached, ClientTask, moving};
 use super::convert::{
-    changed_paths, client_acls, client_mode, link, multi_error, our_acl, our_stat, our_watch, wire_error,
-    write_results,
+    client_acls, client_mode, link, multi_error, our_acl, our_stat, wire_error, write_results,
 };
 use super::link_watch::LinkWatch;
+use super::route::Route;
+use super::servers::Servers;
+use super::session_move::SessionMove;
 use crate::config::acl::Acl;
-use crate::config::connect_string::Endpoint;
 use crate::error::{LossReason, Refusal};
 use crate::wire::in_flight::{RepliesInFlight, send_now};
 use crate::wire::{
@@ -24,61 +29,97 @@ use crate::wire::{
 
 /// One session of the client crate.
 pub(super) struct ZooKeeperSession {
-    // Shared by all requests: a client has some 100 bytes.
-    client: Arc<client::Client>,
+    id: client::SessionId,
+    timeout: Duration,
+    // A client is shared by all requests: it has some 100 bytes.
+    route: Arc<Route>,
     links: Arc<LinkWatch>,
     /// Replies in flight that hold a client. A client keeps its session alive, even in a future that is not
     /// polled.
     in_flight: RepliesInFlight,
-    endpoints: Arc<[Endpoint]>,
     acl: Arc<[client::Acl]>,
     has_nodelay: bool,
+    /// Of the manager: whatever task moves the session.
+    runtime: Handle,
 }
 
 impl ZooKeeperSession {
-    /// With `has_nodelay`, connections to `endpoints` get `TCP_NODELAY`.
+    /// With `has_nodelay`, connections to the servers get `TCP_NODELAY`.
     pub(super) fn new(
-        client: client::Client,
-        endpoints: Arc<[Endpoint]>,
+        attached: Attached,
+        servers: Arc<Servers>,
         acl: Arc<[client::Acl]>,
         has_nodelay: bool,
     ) -> Self {
-        let client = Arc::new(client);
-        let links = LinkWatch::new(&client);
-        Self { client, links, in_flight: RepliesInFlight::default(), endpoints, acl, has_nodelay }
+        let (id, timeout) = (attached.client.session_id(), attached.client.session_timeout());
+        let links = LinkWatch::new(&attached.client);
+        let route = Arc::new(Route::new(attached, servers));
+        let (in_flight, runtime) = (RepliesInFlight::default(), Handle::current());
+        Self { id, timeout, route, links, in_flight, acl, has_nodelay, runtime }
     }
 
-    /// Sends `request` with the client now. The reply outlives this borrow.
-    fn send<T, F>(&self, request: impl FnOnce(Arc<client::Client>) -> F) -> Reply<T>
+    /// The session moves to the latest of these servers. The link is down from now on until it is there.
+    pub(super) fn begin_move(&self, servers: watch::Receiver<Arc<Servers>>) {
+        if self.links.state().is_terminated() {
+            return;
+        }
+        let Some((first, _over)) = self.route.begin_move() else { return };
+        let (route, links) = (Arc::clone(&self.route), Arc::clone(&self.links));
+        let moving = SessionMove { route, links, first, timeout: self.timeout, servers, _over };
+        self.runtime.spawn(moving.run());
+    }
+
+    /// Sends `request` with the client now. The reply outlives this borrow, and holds the client.
+    fn send<T, F>(&self, request: impl FnOnce(Arc<client::Client>, ClientTask) -> F) -> Reply<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, client::Error>> + Send + 'static,
     {
-        let reply = request(Arc::clone(&self.client)).map(|reply| reply.map_err(wire_error));
+        let attached = match self.route.attached() {
+            Ok(attached) => attached,
+            Err(over) => return held_back(over, Err),
+        };
+        let task = attached.task().clone();
+        let reply = request(Arc::clone(&attached.client), task.clone());
+        let reply = reply.map(move |reply| reply.map_err(|error| task.error(wire_error(error))));
         self.in_flight.send(caught(reply), || Err(abandoned()))
+    }
+
+    /// As [`send`](Self::send), for a reply that does not hold the client, which would keep an ended session
+    /// alive.
+    fn send_owned<T, F>(&self, request: impl FnOnce(&client::Client) -> F) -> Reply<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, client::Error>> + Send + 'static,
+    {
+        let attached = match self.route.attached() {
+            Ok(attached) => attached,
+            Err(over) => return held_back(over, Err),
+        };
+        let task = attached.task().clone();
+        let reply = request(&attached.client);
+        let reply = reply.map(move |reply| reply.map_err(|error| task.error(wire_error(error))));
+        send_now(caught(reply))
     }
 }
 
 impl Debug for ZooKeeperSession {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("ZooKeeperSession")
-            .field("id", &self.client.session_id())
-            .finish_non_exhaustive()
+        formatter.debug_struct("ZooKeeperSession").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
 impl Wire for ZooKeeperSession {
     fn session_id(&self) -> i64 {
-        self.client.session_id().0
+        self.id.0
     }
 
     fn session_timeout(&self) -> Duration {
-        self.client.session_timeout()
+        self.timeout
     }
 
     fn link(&self) -> Link {
-        link(self.links.state())
+        self.route.while_attached(|| link(self.links.state())).unwrap_or(Link::Down)
     }
 
     fn connection_id(&self) -> u64 {
@@ -114,7 +155,7 @@ impl Wire for ZooKeeperSession {
         let (path, data) = (path.to_owned(), data.to_owned());
         let (mode, time_to_live) = (options.mode, options.time_to_live);
         let acl = options.acl.as_ref().map_or_else(|| Arc::clone(&self.acl), client_acls);
-        self.send(move |client| async move {
+        self.send(move |client, _| async move {
             let created = {
                 // The request has been sent, so the list is no longer needed.
                 let options = client_mode(mode).with_acls(client::Acls::new(&acl));
@@ -137,37 +178,35 @@ impl Wire for ZooKeeperSession {
     }
 
     fn delete(&self, path: &str, version: Option<i32>) -> Reply<()> {
-        // This future borrows nothing, so it holds no client that would keep an ended session alive.
-        send_now(self.client.delete(path, version).map(|reply| reply.map_err(wire_error)))
+        self.send_owned(|client| client.delete(path, version))
     }
 
     fn exists(&self, path: &str) -> Reply<Option<Stat>> {
-        let reply = self.client.check_stat(path);
-        send_now(reply.map(|reply| reply.map(|stat| stat.as_ref().map(our_stat)).map_err(wire_error)))
+        let reply = self.send_owned(|client| client.check_stat(path));
+        Box::pin(reply.map(|reply| reply.map(|stat| stat.as_ref().map(our_stat))))
     }
 
     fn data(&self, path: &str) -> Reply<(Vec<u8>, Stat)> {
-        let reply = self.client.get_data(path);
-        let reply = reply.map(|reply| reply.map(|(data, stat)| (data, our_stat(&stat))).map_err(wire_error));
-        send_now(caught(reply))
+        let reply = self.send_owned(|client| client.get_data(path));
+        Box::pin(reply.map(|reply| reply.map(|(data, stat)| (data, our_stat(&stat)))))
     }
 
     fn watch_data(&self, path: &str) -> Reply<(Vec<u8>, Stat, Watch)> {
         let path = path.to_owned();
-        self.send(move |client| async move {
+        self.send(move |client, task| async move {
             let (data, stat, watcher) = client.get_and_watch_data(&path).await?;
-            Ok((data, our_stat(&stat), our_watch(watcher)))
+            Ok((data, our_stat(&stat), task.watch(watcher)))
         })
     }
 
     fn set_data(&self, path: &str, data: &[u8], version: Option<i32>) -> Reply<Stat> {
-        let reply = self.client.set_data(path, data, version);
-        send_now(reply.map(|reply| reply.map(|stat| our_stat(&stat)).map_err(wire_error)))
+        let reply = self.send_owned(|client| client.set_data(path, data, version));
+        Box::pin(reply.map(|reply| reply.map(|stat| our_stat(&stat))))
     }
 
     fn acl(&self, path: &str) -> Reply<(Acl, i32)> {
         let path = path.to_owned();
-        self.send(move |client| async move {
+        self.send(move |client, _| async move {
             let (acl, stat) = client.get_acl(&path).await?;
             Ok((our_acl(&acl), stat.aversion))
         })
@@ -175,7 +214,7 @@ impl Wire for ZooKeeperSession {
 
     fn set_acl(&self, path: &str, acl: &Acl, version: Option<i32>) -> Reply<i32> {
         let (path, acl) = (path.to_owned(), client_acls(acl));
-        self.send(move |client| async move {
+        self.send(move |client, _| async move {
             let set = client.set_acl(&path, &acl, version).await?;
             Ok(set.aversion)
         })
@@ -183,25 +222,25 @@ impl Wire for ZooKeeperSession {
 
     fn children(&self, path: &str) -> Reply<Vec<String>> {
         let path = path.to_owned();
-        self.send(move |client| async move { client.list_children(&path).await })
+        self.send(move |client, _| async move { client.list_children(&path).await })
     }
 
     fn children_stat(&self, path: &str) -> Reply<(Vec<String>, Stat)> {
-        let reply = self.client.get_children(path);
-        send_now(reply.map(|reply| reply.map(|(names, stat)| (names, our_stat(&stat))).map_err(wire_error)))
+        let reply = self.send_owned(|client| client.get_children(path));
+        Box::pin(reply.map(|reply| reply.map(|(names, stat)| (names, our_stat(&stat)))))
     }
 
     fn watch_children(&self, path: &str) -> Reply<(Vec<String>, Stat, Watch)> {
         let path = path.to_owned();
-        self.send(move |client| async move {
+        self.send(move |client, task| async move {
             let (names, stat, watcher) = client.get_and_watch_children(&path).await?;
-            Ok((names, our_stat(&stat), our_watch(watcher)))
+            Ok((names, our_stat(&stat), task.watch(watcher)))
         })
     }
 
     fn children_of_all(&self, paths: &[String]) -> Reply<Vec<Option<Vec<String>>>> {
         let paths = paths.to_owned();
-        self.send(move |client| async move {
+        self.send(move |client, _| async move {
             let mut reader = client.new_multi_reader();
             for path in &paths {
                 reader.add_get_children(path)?;
@@ -218,7 +257,7 @@ impl Wire for ZooKeeperSession {
 
     fn data_of_all(&self, paths: &[String]) -> Reply<Vec<Result<Data, Refusal>>> {
         let paths = paths.to_owned();
-        let reply = self.send(move |client| async move {
+        let reply = self.send(move |client, _| async move {
             let mut reader = client.new_multi_reader();
             for path in &paths {
                 reader.add_get_data(path)?;
@@ -242,16 +281,22 @@ impl Wire for ZooKeeperSession {
             WatchDepth::Node => client::AddWatchMode::Persistent,
             WatchDepth::Tree => client::AddWatchMode::PersistentRecursive,
         };
-        self.send(move |client| async move { client.watch(&path, mode).await.map(changed_paths) })
+        self.send(move |client, task| async move {
+            client.watch(&path, mode).await.map(|watcher| task.changed_paths(watcher))
+        })
     }
 
     fn sync(&self, path: &str) -> Reply<()> {
         let path = path.to_owned();
-        self.send(move |client| async move { client.sync(&path).await })
+        self.send(move |client, _| async move { client.sync(&path).await })
     }
 
     fn multi(&self, operations: &[WriteOp]) -> BoxFuture<'static, Result<Vec<WriteResult>, MultiError>> {
-        let client = Arc::clone(&self.client);
+        let attached = match self.route.attached() {
+            Ok(attached) => attached,
+            Err(over) => return held_back(over, |error| Err(MultiError::Request(error))),
+        };
+        let (client, task) = (Arc::clone(&attached.client), attached.task().clone());
         let operations = operations.to_vec();
         let acl = Arc::clone(&self.acl);
         let commit = async move {
@@ -271,17 +316,23 @@ impl Wire for ZooKeeperSession {
             let results = writer.commit().await.map_err(multi_error)?;
             write_results(&operations, results).map_err(MultiError::Request)
         };
+        let commit = commit.map(move |result| {
+            result.map_err(|error| match error {
+                MultiError::Request(error) => MultiError::Request(task.error(error)),
+                refused @ MultiError::Operation { .. } => refused,
+            })
+        });
         self.in_flight.send(commit, || Err(MultiError::Request(abandoned())))
     }
 
     fn own_ephemerals(&self, prefix: &str) -> Reply<Vec<String>> {
         let prefix = prefix.to_owned();
-        self.send(move |client| async move { client.list_ephemerals(&prefix).await })
+        self.send(move |client, _| async move { client.list_ephemerals(&prefix).await })
     }
 
     fn on_connected(&self) {
         if self.has_nodelay {
-            nodelay::set_on_connections_to(&self.endpoints);
+            nodelay::set_on_connections_to(self.route.servers().endpoints());
         }
     }
 
@@ -297,6 +348,18 @@ fn caught<T>(
 ) -> impl Future<Output = Result<T, WireError>> + Send {
     let unreadable = |_| Err(WireError::Broken("the answer is not one to what was asked".to_owned()));
     AssertUnwindSafe(reply).catch_unwind().map(move |reply| reply.unwrap_or_else(unreadable))
+}
+
+/// The reply to a request that is made while the session moves: it is not sent, and fails once the move is
+/// over.
+fn held_back<T: Send + 'static>(
+    over: CancellationToken,
+    failed: fn(WireError) -> T,
+) -> BoxFuture<'static, T> {
+    Box::pin(async move {
+        over.cancelled().await;
+        failed(moving())
+    })
 }
 
 fn abandoned() -> WireError {
