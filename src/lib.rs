@@ -80,8 +80,8 @@ pub use self::telemetry::metrics;
 pub use self::telemetry::{count_missing_instance, count_owner_deadlock, count_unreadable_instance};
 pub use self::txn::{Once, OnceTxn, Txn, TxnResult};
 pub use self::view::{
-    DecodeError, DecodeFailure, Difference, Exceeded, Snapshot, View, ViewBounds, ViewChange, ViewChanges,
-    ViewError, ViewNode, ViewPoint, ViewScope, ViewState,
+    DecodeError, DecodeFailure, Difference, Exceeded, Follow, Snapshot, TreeScope, View, ViewBounds,
+    ViewChange, ViewChanges, ViewError, ViewNode, ViewPoint, ViewScope, ViewState,
 };
 pub use self::watch::{Closed, Watch, WatchSource};
 pub use self::wire::{CreateMode, CreateOptions, Stat};

@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::bounds::{Exceeded, ViewBounds};
+use super::followed::Followed;
 use super::listed_children::ListedChildren;
 use super::node::{Decode, ViewNode, differ, is_same_state};
-use super::node_map::{NodeMap, child, level, parent};
+use super::node_map::{NodeMap, child, parent};
 use super::visit::{Cause, Visit};
 use crate::wire::Stat;
 use crate::znode::zxid::Zxid;
@@ -54,8 +55,7 @@ pub(super) type Changed<T> = (Arc<str>, Option<Arc<ViewNode<T>>>, Option<Arc<Vie
 const LARGE: i32 = 4096;
 
 pub(super) struct Mirror<T> {
-    /// The number of levels below the root that belong to the view; `None`: all.
-    levels: Option<usize>,
+    followed: Followed,
     bounds: ViewBounds,
     decode: Arc<Decode<T>>,
     nodes: NodeMap<T>,
@@ -79,9 +79,9 @@ pub(super) struct Mirror<T> {
 }
 
 impl<T> Mirror<T> {
-    pub(super) fn new(levels: Option<usize>, bounds: ViewBounds, decode: Arc<Decode<T>>) -> Self {
+    pub(super) fn new(followed: impl Into<Followed>, bounds: ViewBounds, decode: Arc<Decode<T>>) -> Self {
         Self {
-            levels,
+            followed: followed.into(),
             bounds,
             decode,
             nodes: NodeMap::default(),
@@ -133,7 +133,7 @@ impl<T> Mirror<T> {
 
     /// A node below the root may have changed.
     pub(super) fn hint(&mut self, path: &str) {
-        if self.has_dropped || self.levels.is_some_and(|levels| level(path) > levels) {
+        if self.has_dropped || !self.followed.has(path) {
             return;
         }
         // The causes of comparisons are smaller.
@@ -287,8 +287,7 @@ impl<T> Mirror<T> {
 
     /// The node is as `stat` says; what is below it follows.
     fn visit_children(&mut self, path: &str, stat: &Stat) {
-        let is_last_level = self.levels.is_some_and(|levels| level(path) >= levels);
-        if is_last_level || stat.children == 0 {
+        if stat.children == 0 || !self.followed.has_children_of(path) {
             self.remove_below(path);
             self.listed.remove(path);
             self.finish(path);
@@ -310,7 +309,8 @@ impl<T> Mirror<T> {
 
     fn take_names(&mut self, path: &str, names: Vec<String>, stat: &Stat) {
         let cause = self.visits.get(path).map(|visit| visit.cause);
-        let listed: BTreeSet<String> = names.into_iter().map(|name| child(path, &name)).collect();
+        let children = names.into_iter().map(|name| child(path, &name));
+        let listed: BTreeSet<String> = children.filter(|child| self.followed.has(child)).collect();
         for known in self.nodes.children(path) {
             if !listed.contains(&*known) {
                 self.remove(&known);

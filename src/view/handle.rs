@@ -9,11 +9,12 @@ use super::changes::ViewChanges;
 use super::decide::Mirror;
 use super::error::ViewError;
 use super::hub::Hub;
-use super::node::{Decode, DecodeFailure};
+use super::node::DecodeFailure;
 use super::reads::Sync;
 use super::scope::ViewScope;
 use super::snapshot::{Snapshot, ViewState};
 use super::task::ViewTask;
+use super::tree_scope::TreeScope;
 use crate::error::{Error, Operation, Phase};
 use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
@@ -62,14 +63,38 @@ impl<T: Send + std::marker::Sync + 'static> View<T> {
         bounds: ViewBounds,
         decode: impl Fn(&str, &[u8], &Stat) -> Result<T, DecodeFailure> + Send + std::marker::Sync + 'static,
     ) -> Result<Self, Error> {
-        let path = path.into_path()?;
+        let mirror = Mirror::new(scope.levels(), bounds, Arc::new(decode));
+        Self::begin(manager, path.into_path()?, scope, mirror)
+    }
+
+    /// As [`new`](Self::new), with the root and what `tree` has of everything below.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn new_tree(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        tree: &TreeScope,
+        decode: impl Fn(&str, &[u8], &Stat) -> Result<T, DecodeFailure> + Send + std::marker::Sync + 'static,
+    ) -> Result<Self, Error> {
+        // A watch on one node has no events of what is below.
+        let scope = if tree.is_root_alone() { ViewScope::Node } else { ViewScope::Tree };
+        let mirror = Mirror::new(tree.followed(), tree.bounds(), Arc::new(decode));
+        Self::begin(manager, path.into_path()?, scope, mirror)
+    }
+
+    fn begin(
+        manager: &ConnectionManager,
+        path: ZnodePath,
+        scope: ViewScope,
+        mirror: Mirror<T>,
+    ) -> Result<Self, Error> {
         let full = manager.full_path(&path)?;
         let session = manager.view_session()?;
         let hub = Arc::new(Hub::default());
         let ended = CancellationToken::new();
         let (syncs, requested) = mpsc::unbounded_channel();
-        let decode: Arc<Decode<T>> = Arc::new(decode);
-        let mirror = Mirror::new(scope.levels(), bounds, decode);
         let task = ViewTask::new(session.clone(), full, scope, mirror, Arc::clone(&hub), requested);
         session.environment().spawn(Box::pin(task.run(ended.clone())));
         let _last_handle = ended.drop_guard();

@@ -19,6 +19,8 @@ mod bounds;
 mod changes;
 mod decide;
 mod error;
+mod follow;
+mod followed;
 mod handle;
 mod hub;
 mod listed_children;
@@ -30,12 +32,15 @@ mod snapshot;
 mod task;
 #[cfg(test)]
 mod tests;
+mod tree_scope;
 mod visit;
 
 pub use self::bounds::{Exceeded, ViewBounds};
 pub use self::changes::{Difference, ViewChange, ViewChanges};
 pub use self::error::ViewError;
+pub use self::follow::Follow;
 pub use self::handle::{View, ViewPoint};
 pub use self::node::{DecodeError, DecodeFailure, ViewNode};
 pub use self::scope::ViewScope;
 pub use self::snapshot::{Snapshot, ViewState};
+pub use self::tree_scope::TreeScope;

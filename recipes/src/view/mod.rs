@@ -14,5 +14,6 @@ pub use self::scoped_view::View;
 pub use self::tree_view::{EveryLevel, TreeView};
 #[doc(inline)]
 pub use lockkeeper_core::{
-    Difference, Snapshot, ViewBounds, ViewChange, ViewChanges, ViewNode, ViewPoint, ViewState,
+    Difference, Follow, Snapshot, TreeScope, ViewBounds, ViewChange, ViewChanges, ViewNode, ViewPoint,
+    ViewState,
 };

@@ -3,11 +3,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use lockkeeper_core::Snapshot;
+use lockkeeper_core::TreeScope;
 use lockkeeper_core::ViewBounds;
 use lockkeeper_core::ViewChanges;
 use lockkeeper_core::ViewPoint;
 use lockkeeper_core::ViewState;
 use lockkeeper_core::{ConnectionManager, DecodeFailure, Error, IntoPath, Stat, ViewScope, ZnodePath};
+
+use super::tree_view::EveryLevel;
 
 /// A copy of nodes that follows the server: see [`NodeView`](super::NodeView),
 /// [`ChildrenView`](super::ChildrenView) and [`TreeView`](super::TreeView).
@@ -61,6 +64,19 @@ impl<S, T: Send + Sync + 'static> View<S, T> {
         decode: impl Fn(&str, &[u8], &Stat) -> Result<T, DecodeFailure> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let view = lockkeeper_core::View::new(manager, path, scope, bounds, decode)?;
+        Ok(Self { view, scope: PhantomData })
+    }
+}
+
+impl<T: Send + Sync + 'static> View<EveryLevel, T> {
+    pub(super) fn begin_tree<E: Into<DecodeFailure>>(
+        manager: &ConnectionManager,
+        path: impl IntoPath,
+        tree: &TreeScope,
+        decode: impl Fn(&str, &[u8]) -> Result<T, E> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let decode = move |path: &str, data: &[u8], _: &Stat| decode(path, data).map_err(Into::into);
+        let view = lockkeeper_core::View::new_tree(manager, path, tree, decode)?;
         Ok(Self { view, scope: PhantomData })
     }
 }

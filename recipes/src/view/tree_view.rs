@@ -1,4 +1,4 @@
-use lockkeeper_core::{ConnectionManager, DecodeFailure, Error, IntoPath, ViewBounds, ViewScope};
+use lockkeeper_core::{ConnectionManager, DecodeFailure, Error, IntoPath, TreeScope, ViewBounds};
 
 use super::scoped_view::{View, undecoded};
 
@@ -17,7 +17,8 @@ pub enum EveryLevel {}
 ///
 /// One watch for the whole tree. For each change one read. After each reconnect the data of every node
 /// is read, many at once, and the children of each node whose children changed are listed. (Of a node
-/// with more than 4 KiB only the stat is read, if the data is the same.)
+/// with more than 4 KiB only the stat is read, if the data is the same.) A [`TreeScope`] with a depth or a
+/// filter leaves nodes out, and with them everything that they would cost.
 ///
 /// # Examples
 ///
@@ -35,6 +36,12 @@ pub enum EveryLevel {}
 /// let paths: Vec<&str> = snapshot.iter().map(|(path, _)| path).collect();
 /// assert_eq!(paths, ["", "prices", "prices/apple"]);
 /// assert_eq!(snapshot.get("prices/apple").expect("it exists").data(), b"3");
+///
+/// use lockkeeper::view::TreeScope;
+///
+/// let scope = TreeScope::default().with_max_depth(1).with_filter(|path| path != "logs");
+/// let shelves = TreeView::new_bounded(&manager, "/shop", scope)?;
+/// assert_eq!(shelves.ready().await?.iter().count(), 2); // the root and its child
 /// # Ok(())
 /// # }
 /// ```
@@ -52,7 +59,8 @@ impl TreeView {
         Self::new_bounded(manager, path, ViewBounds::default())
     }
 
-    /// As [`new`](TreeView::new), within these bounds.
+    /// As [`new`](TreeView::new), within these bounds: [`ViewBounds`] for how much the view may keep, or a
+    /// [`TreeScope`] also for its depth, and for a filter of its nodes.
     ///
     /// # Errors
     ///
@@ -60,9 +68,9 @@ impl TreeView {
     pub fn new_bounded(
         manager: &ConnectionManager,
         path: impl IntoPath,
-        bounds: ViewBounds,
+        bounds: impl Into<TreeScope>,
     ) -> Result<Self, Error> {
-        Self::begin(manager, path, ViewScope::Tree, bounds, undecoded)
+        Self::begin_tree(manager, path, &bounds.into(), undecoded)
     }
 }
 
@@ -77,9 +85,9 @@ impl<T: Send + Sync + 'static> TreeView<T> {
     pub fn new_decoded<E: Into<DecodeFailure>>(
         manager: &ConnectionManager,
         path: impl IntoPath,
-        bounds: ViewBounds,
+        bounds: impl Into<TreeScope>,
         decode: impl Fn(&str, &[u8]) -> Result<T, E> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
-        Self::begin(manager, path, ViewScope::Tree, bounds, decode)
+        Self::begin_tree(manager, path, &bounds.into(), decode)
     }
 }

@@ -3,14 +3,21 @@ use std::sync::Arc;
 use super::server::Server;
 use crate::view::bounds::{Exceeded, ViewBounds};
 use crate::view::decide::Mirror;
+use crate::view::follow::Follow;
+use crate::view::followed::Followed;
+use crate::view::tree_scope::TreeScope;
 use crate::wire::Stat;
 
 fn mirror(bounds: ViewBounds) -> Mirror<u32> {
+    mirror_of(None, bounds)
+}
+
+fn mirror_of(followed: impl Into<Followed>, bounds: ViewBounds) -> Mirror<u32> {
     let decode = |_: &str, data: &[u8], _: &Stat| match data {
         b"panic" => panic!("on purpose"),
         data => Ok(std::str::from_utf8(data)?.parse::<u32>()?),
     };
-    let mut mirror = Mirror::new(None, bounds, Arc::new(decode));
+    let mut mirror = Mirror::new(followed, bounds, Arc::new(decode));
     mirror.restart();
     mirror
 }
@@ -228,4 +235,64 @@ fn an_event_that_names_an_unchanged_root_may_be_of_any_node() {
     mirror.hint("");
     assert!(answer_all(&mut mirror, &server) <= 2);
     assert_eq!(sizes(&mut mirror), (5, 1));
+}
+
+/// The paths that a mirror of `scope` has, and the requests that it needed.
+fn followed(scope: &TreeScope, server: &Server) -> (Mirror<u32>, Vec<String>, usize) {
+    let mut mirror = mirror_of(scope.followed(), ViewBounds::default());
+    let requests = answer_all(&mut mirror, server);
+    let paths = mirror.nodes().iter().map(|(path, _)| path.to_owned()).collect();
+    (mirror, paths, requests)
+}
+
+fn tree() -> Server {
+    let mut server = Server::default();
+    for path in ["", "a", "a/b", "a/b/c", "logs", "logs/1", "logs/1/x"] {
+        assert!(server.create(path, b"1"));
+    }
+    server
+}
+
+#[test]
+fn what_a_scope_leaves_out_is_neither_read_nor_listed() {
+    let (server, whole) = (tree(), TreeScope::default());
+    assert_eq!(followed(&whole, &server).2, 12, "7 reads and 5 lists");
+    let no_logs = whole.clone().with_filter(|path| path != "logs");
+    for (scope, paths, requests) in [
+        (whole.clone().with_max_depth(0), vec![""], 1),
+        (whole.clone().with_max_depth(1), vec!["", "a", "logs"], 4),
+        (no_logs.clone(), vec!["", "a", "a/b", "a/b/c"], 7),
+        (no_logs.with_max_depth(2), vec!["", "a", "a/b"], 5),
+        (whole.clone().with_filter(|_| Follow::Node), vec!["", "a", "logs"], 4),
+        (whole.clone().with_filter(|_| Follow::Nothing), vec![""], 2),
+        (whole.clone().with_filter(|path| path != "a/b"), vec!["", "a", "logs", "logs/1", "logs/1/x"], 9),
+    ] {
+        let (_, found, sent) = followed(&scope, &server);
+        assert_eq!((found, sent), (paths.into_iter().map(str::to_owned).collect(), requests), "{scope:?}");
+    }
+    let panics = whole.with_filter(|path| -> bool { panic!("on purpose: {path}") });
+    assert_eq!(followed(&panics, &server).1.len(), 7, "a filter that panics leaves nothing out");
+}
+
+#[test]
+fn events_of_nodes_that_are_left_out_cause_no_read() {
+    let mut server = tree();
+    let scope = TreeScope::default().with_max_depth(2).with_filter(|path| match path {
+        "logs" => Follow::Nothing,
+        "a/b" => Follow::Node,
+        _ => Follow::Tree,
+    });
+    let (mut mirror, ..) = followed(&scope, &server);
+    server.create("logs/2", b"1");
+    for path in ["logs", "logs/1", "logs/2", "logs/1/x", "a/b/c", "a/b/c/d"] {
+        mirror.hint(path);
+    }
+    assert!(mirror.is_idle() && mirror.next_request(|_| true).is_none());
+    server.set("a/b", b"2");
+    mirror.hint("a/b");
+    assert_eq!(answer_all(&mut mirror, &server), 1);
+    server.create("a/new", b"2");
+    mirror.hint("a/new");
+    assert_eq!(answer_all(&mut mirror, &server), 1);
+    assert_eq!(mirror.nodes().len(), 4);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper::view::{ViewChange, ViewState};
+use lockkeeper::view::{ViewBounds, ViewChange, ViewState};
 use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ChildrenView, NodeView, TreeView};
 
@@ -217,7 +217,7 @@ async fn a_node_that_cannot_be_decoded_keeps_its_bytes_and_ends_nothing() {
     let number = |_: &str, data: &[u8]| std::str::from_utf8(data).unwrap().parse::<u32>();
     let manager = client(&server_fixture).await;
     put(&server_fixture.rival, ROOT, "0").await;
-    let view = TreeView::new_decoded(&manager, ROOT, Default::default(), number).unwrap();
+    let view = TreeView::new_decoded(&manager, ROOT, ViewBounds::default(), number).unwrap();
     put(&server_fixture.rival, &format!("{ROOT}/a"), "x").await;
     let binary = format!("{ROOT}/b");
     server_fixture.rival.znodes().create(binary.as_str(), [0xff], CreateMode::Persistent).await.unwrap();

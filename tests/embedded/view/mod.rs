@@ -5,6 +5,7 @@ mod faults;
 mod following;
 mod histories;
 mod locks;
+mod scopes;
 mod witness;
 
 use std::time::Duration;
