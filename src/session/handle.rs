@@ -16,6 +16,8 @@ use super::epoch::Epoch;
 use super::hang_ups::Suspect;
 use super::known_node::KnownNode;
 use super::lease_keeper::LeaseKeeper;
+#[cfg(feature = "metrics")]
+use super::measured_wire::MeasuredWire;
 use super::node_bytes::NodeBytes;
 use super::owned_nodes::OwnedNodes;
 use super::settings::SessionSettings;
@@ -68,6 +70,8 @@ impl Session {
     ) -> Self {
         let timeout = wire.session_timeout();
         let node_bytes = NodeBytes::new(settings.node_bytes_max);
+        #[cfg(feature = "metrics")]
+        let wire: Arc<dyn Wire> = Arc::new(MeasuredWire::new(wire, Arc::clone(&settings.environment)));
         let wire: Arc<dyn Wire> = Arc::new(CountedWire::new(wire, node_bytes.clone()));
         Self(Arc::new(SessionInner {
             epoch,

@@ -19,6 +19,8 @@ mod lease_keeper;
 mod lease_renewal;
 mod loss_notice;
 pub(crate) mod lost_create;
+#[cfg(feature = "metrics")]
+mod measured_wire;
 mod node_bytes;
 #[cfg(test)]
 mod node_bytes_test;

@@ -12,6 +12,9 @@
 //! | [`UPDATE_SECONDS`] | histogram | `recipe`, `outcome` | How long a call of a counter or value took |
 //! | [`TXN_SECONDS`] | histogram | `outcome` | How long a commit of a transaction took |
 //! | [`TXN_UNKNOWN_TOTAL`] | counter | | Commits of a transaction with an unknown outcome |
+//! | [`REQUEST_SECONDS`] | histogram | `request`, `outcome` | How long the answer to a request took |
+//! | [`SENT_BYTES_TOTAL`] | counter | `request` | Data of nodes that was sent |
+//! | [`RECEIVED_BYTES_TOTAL`] | counter | `request` | Data and names of nodes that were received |
 //! | [`WAITING`] | gauge | `recipe` | Calls of acquire or wait in progress |
 //! | [`HELD`] | gauge | `recipe` | Holds that are not known to be lost |
 //! | [`LOST_TOTAL`] | counter | `recipe`, `reason` | Holds that ended before their release |
@@ -46,6 +49,10 @@
 //! * `outcome` of a commit: `committed`; `before`, an operation that was committed by an earlier try;
 //!   `lost` and `refused`, and nothing was written; `unknown` (it may be committed); `timeout` (not
 //!   committed); `error`, `cancelled`.
+//! * `request`: `create`, `delete`, `exists`, `read` (the data of a node), `write`, `children`, `acl` (read or
+//!   set), `multi` (a transaction), `multi_read` (data or children of several nodes), `watch` (of a view),
+//!   `ephemerals` (the nodes of the session), `sync`. Not connects, pings and removed watches.
+//! * `outcome` of a request: `done`, `refused`, `unanswered` (the connection broke, or the session ended).
 //! * `reason`: `session_expired`, `no_answer`, `session_replaced`, `lease_ran_out`, `node_deleted`,
 //!   `node_missing`, `closed`, `runtime_ended`, `auth_failed`.
 
@@ -66,6 +73,14 @@ pub const UPDATE_SECONDS: &str = "lockkeeper_update_seconds";
 pub const TXN_SECONDS: &str = "lockkeeper_txn_seconds";
 /// Commits of a transaction under a hold that have an unknown outcome.
 pub const TXN_UNKNOWN_TOTAL: &str = "lockkeeper_txn_unknown_total";
+/// How long the answer to a request to ZooKeeper took, from the call that sends it; also the time that a
+/// request waits for a connection. A request whose answer nobody waits for is not measured. In seconds; by
+/// `request` and `outcome`.
+pub const REQUEST_SECONDS: &str = "lockkeeper_request_seconds";
+/// The data of nodes in creates and writes, also in transactions. In bytes; by `request`.
+pub const SENT_BYTES_TOTAL: &str = "lockkeeper_sent_bytes_total";
+/// The data of nodes, and the names of children, in answers. In bytes; by `request`.
+pub const RECEIVED_BYTES_TOTAL: &str = "lockkeeper_received_bytes_total";
 /// Calls of acquire or wait in progress; by `recipe`.
 pub const WAITING: &str = "lockkeeper_waiting";
 /// Holds that are not known to be lost; by `recipe`.
@@ -107,12 +122,15 @@ pub const LEASE_MARGIN_SECONDS: &str = "lockkeeper_lease_margin_seconds";
 pub const OWNER_DEADLOCKS_TOTAL: &str = "lockkeeper_owner_deadlocks_total";
 
 /// The names of all metrics.
-pub const ALL: [&str; 23] = [
+pub const ALL: [&str; 26] = [
     WAIT_SECONDS,
     HOLD_SECONDS,
     UPDATE_SECONDS,
     TXN_SECONDS,
     TXN_UNKNOWN_TOTAL,
+    REQUEST_SECONDS,
+    SENT_BYTES_TOTAL,
+    RECEIVED_BYTES_TOTAL,
     WAITING,
     HELD,
     LOST_TOTAL,
@@ -132,6 +150,12 @@ pub const ALL: [&str; 23] = [
     LEASE_MARGIN_SECONDS,
     OWNER_DEADLOCKS_TOTAL,
 ];
+
+/// The requests that send data.
+const SENDING: [&str; 3] = ["create", "write", "multi"];
+
+/// The requests that receive data or names.
+const RECEIVING: [&str; 4] = ["read", "children", "multi_read", "ephemerals"];
 
 /// The reasons with which sessions end, except by shutdowns.
 const SESSION_REASONS: [LossReason; 5] = [
@@ -163,6 +187,9 @@ pub fn describe() {
     describe_histogram!(UPDATE_SECONDS, Unit::Seconds, "How long a read or a change of a shared value took.");
     describe_histogram!(TXN_SECONDS, Unit::Seconds, "How long a commit of a transaction took.");
     describe_counter!(TXN_UNKNOWN_TOTAL, Unit::Count, "Commits of a transaction with an unknown outcome.");
+    describe_histogram!(REQUEST_SECONDS, Unit::Seconds, "How long the answer to a request took.");
+    describe_counter!(SENT_BYTES_TOTAL, Unit::Bytes, "Data of nodes that was sent.");
+    describe_counter!(RECEIVED_BYTES_TOTAL, Unit::Bytes, "Data and names of nodes that were received.");
     describe_gauge!(WAITING, Unit::Count, "Calls of acquire or wait in progress.");
     describe_gauge!(HELD, Unit::Count, "Holds that are not known to be lost.");
     describe_counter!(LOST_TOTAL, Unit::Count, "Holds that ended before their release.");
@@ -213,6 +240,12 @@ pub(crate) fn manager_started() {
     ] {
         counter!(name).increment(0);
     }
+    for request in SENDING {
+        counter!(SENT_BYTES_TOTAL, "request" => request).increment(0);
+    }
+    for request in RECEIVING {
+        counter!(RECEIVED_BYTES_TOTAL, "request" => request).increment(0);
+    }
     for reason in SESSION_REASONS {
         counter!(SESSIONS_EXPIRED_TOTAL, "reason" => label(reason)).increment(0);
     }
@@ -239,6 +272,22 @@ pub(crate) fn txn(outcome: &'static str, time: Duration) {
 
 pub(crate) fn txn_unknown() {
     counter!(TXN_UNKNOWN_TOTAL).increment(1);
+}
+
+pub(crate) fn request(request: &'static str, outcome: &'static str, time: Duration) {
+    histogram!(REQUEST_SECONDS, "request" => request, "outcome" => outcome).record(time);
+}
+
+pub(crate) fn sent(request: &'static str, bytes: usize) {
+    if bytes > 0 {
+        counter!(SENT_BYTES_TOTAL, "request" => request).increment(bytes as u64);
+    }
+}
+
+pub(crate) fn received(request: &'static str, bytes: usize) {
+    if bytes > 0 {
+        counter!(RECEIVED_BYTES_TOTAL, "request" => request).increment(bytes as u64);
+    }
 }
 
 pub(crate) fn waiting(recipe: &'static str, change: f64) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use lockkeeper::discovery::{Instance, Strategy};
 use lockkeeper::error::Refusal;
-use lockkeeper::znodes::CreateMode;
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{
     Barrier, ConnectionManager, Discovery, Election, Mutex, NodeView, OnceCell, Registration, RwLock,
     Schedule, Semaphore, metrics as names,
@@ -52,6 +52,41 @@ async fn waits_and_holds_are_measured_by_their_results() {
     let timeouts = recorded.waits("timeout");
     assert!(timeouts[0] >= 0.03, "{timeouts:?}");
     assert_eq!(recorded.held(), [1, 1, 0, 0]);
+    all_is_back_to_zero(&recorded, manager).await;
+}
+
+#[tokio::test]
+async fn requests_are_measured_by_kind_and_outcome_and_their_bytes_are_counted() {
+    let (recorder, recorded) = recorder();
+    let _recorder = metrics::set_default_local_recorder(&recorder);
+    let (server, manager) = connected().await;
+    let sent = |request: &str| recorded.value(&format!("{} request={request}", names::SENT_BYTES_TOTAL));
+    let received =
+        |request: &str| recorded.value(&format!("{} request={request}", names::RECEIVED_BYTES_TOTAL));
+    let times = |request: &str, outcome: &str| {
+        recorded.samples(&format!("{} request={request} outcome={outcome}", names::REQUEST_SECONDS))
+    };
+    assert_eq!((sent("create"), received("read")), (0.0, 0.0), "shown from the start");
+    let znodes = manager.znodes();
+    znodes.create("/measured", "12345", CreateMode::Persistent).await.unwrap();
+    assert_eq!(sent("create"), 5.0);
+    let slow = When::op(Op::GetData).path("/measured");
+    let slow = server.fault(slow, Fault::DelayReply(Duration::from_millis(30)));
+    znodes.read("/measured").await.unwrap();
+    assert_eq!((slow.hits(), received("read")), (1, 5.0));
+    let [time] = times("read", "done")[..] else { panic!("{:?}", times("read", "done")) };
+    assert!(time >= 0.03, "{time}");
+    znodes.write("/measured", "123", Version::Any).await.unwrap();
+    assert_eq!((sent("write"), times("write", "done").len()), (3.0, 1));
+    znodes.create("/measured/child", "", CreateMode::Persistent).await.unwrap();
+    znodes.children("/measured").await.unwrap();
+    assert_eq!(received("children"), 5.0);
+    let refused = server.fault(When::op(Op::GetData).path("/measured"), Fault::Refuse(ErrorCode::NoAuth));
+    znodes.read("/measured").await.unwrap_err();
+    assert_eq!((refused.hits(), times("read", "refused").len()), (1, 1));
+    let broken = server.fault(When::op(Op::SetData).path("/measured"), Fault::DropConnectionBefore);
+    znodes.write("/measured", "1", Version::Any).await.unwrap_err();
+    assert_eq!((broken.hits(), times("write", "unanswered").len(), sent("write")), (1, 1, 4.0));
     all_is_back_to_zero(&recorded, manager).await;
 }
 
