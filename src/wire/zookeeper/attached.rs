@@ -17,11 +17,10 @@ use crate::wire::{ChangedPaths, Watch, WatchEvent, WireError};
 /// next one: the crate has no call for that, so its task is ended from outside.
 pub(super) struct Attached {
     pub(super) client: Arc<client::Client>,
-    task: ClientTask,
+    task: Arc<ClientTask>,
 }
 
 /// The task of a client.
-#[derive(Clone)]
 pub(super) struct ClientTask {
     stopped: CancellationToken,
     /// The task has ended: it sends nothing any more.
@@ -46,11 +45,11 @@ impl Attached {
             connecting.as_mut().poll(context)
         });
         let client = Arc::new(connected.await?);
-        Ok(Self { client, task })
+        Ok(Self { client, task: Arc::new(task) })
     }
 
-    pub(super) fn task(&self) -> &ClientTask {
-        &self.task
+    pub(super) fn task(&self) -> Arc<ClientTask> {
+        Arc::clone(&self.task)
     }
 
     /// Ends the client, and does not close the session. Requests without an answer fail.

@@ -70,7 +70,7 @@ impl ZooKeeperSession {
     }
 
     /// Sends `request` with the client now. The reply outlives this borrow, and holds the client.
-    fn send<T, F>(&self, request: impl FnOnce(Arc<client::Client>, ClientTask) -> F) -> Reply<T>
+    fn send<T, F>(&self, request: impl FnOnce(Arc<client::Client>, Arc<ClientTask>) -> F) -> Reply<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, client::Error>> + Send + 'static,
@@ -79,8 +79,8 @@ impl ZooKeeperSession {
             Ok(attached) => attached,
             Err(over) => return held_back(over, Err),
         };
-        let task = attached.task().clone();
-        let reply = request(Arc::clone(&attached.client), task.clone());
+        let task = attached.task();
+        let reply = request(Arc::clone(&attached.client), Arc::clone(&task));
         let reply = reply.map(move |reply| reply.map_err(|error| task.error(wire_error(error))));
         self.in_flight.send(caught(reply), || Err(abandoned()))
     }
@@ -96,7 +96,7 @@ impl ZooKeeperSession {
             Ok(attached) => attached,
             Err(over) => return held_back(over, Err),
         };
-        let task = attached.task().clone();
+        let task = attached.task();
         let reply = request(&attached.client);
         let reply = reply.map(move |reply| reply.map_err(|error| task.error(wire_error(error))));
         send_now(caught(reply))
@@ -296,7 +296,7 @@ impl Wire for ZooKeeperSession {
             Ok(attached) => attached,
             Err(over) => return held_back(over, |error| Err(MultiError::Request(error))),
         };
-        let (client, task) = (Arc::clone(&attached.client), attached.task().clone());
+        let (client, task) = (Arc::clone(&attached.client), attached.task());
         let operations = operations.to_vec();
         let acl = Arc::clone(&self.acl);
         let commit = async move {
