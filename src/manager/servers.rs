@@ -20,7 +20,7 @@ impl ConnectionManager {
     /// # Session loss
     ///
     /// To the session this is a link that breaks and comes back: the state is
-    /// [`Suspended`](crate::State::Suspended), then [`Connected`](crate::State::Connected) again with the same
+    /// [`Suspended`](crate::State::Suspended), then [`Connected`](crate::State::Connected) again in the same
     /// epoch. Holds, places in queues, registrations and views stay, as long as a new server can be reached
     /// before the lease runs out. Requests in flight go the way of a broken link: a write without an answer
     /// is found out, or its outcome is unknown.

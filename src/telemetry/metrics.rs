@@ -49,8 +49,8 @@
 //! * `outcome` of a commit: `committed`; `before`, an operation that was committed by an earlier try;
 //!   `lost` and `refused`, and nothing was written; `unknown` (it may be committed); `timeout` (not
 //!   committed); `error`, `cancelled`.
-//! * `request`: `create`, `delete`, `exists`, `read` (the data of a node), `write`, `children`, `acl` (read or
-//!   set), `multi` (a transaction), `multi_read` (data or children of several nodes), `watch` (of a view),
+//! * `request`: `create`, `delete`, `exists`, `read` (the data of a node), `write`, `children`, `acl` (read
+//!   or set), `multi` (a transaction), `multi_read` (data or children of several nodes), `watch` (of a view),
 //!   `ephemerals` (the nodes of the session), `sync`. Not connects, pings and removed watches.
 //! * `outcome` of a request: `done`, `refused`, `unanswered` (the connection broke, or the session ended).
 //! * `reason`: `session_expired`, `no_answer`, `session_replaced`, `lease_ran_out`, `node_deleted`,

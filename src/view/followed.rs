@@ -23,7 +23,7 @@ impl From<Option<usize>> for Followed {
 }
 
 impl Followed {
-    /// Whether a node is followed: it is not too deep, nothing above it leaves it out, and the filter does not.
+    /// Whether a node is followed: it is not too deep, and the filter leaves out neither it nor a node above.
     pub(super) fn has(&self, path: &str) -> bool {
         let above = || path.match_indices('/').filter_map(|(end, _)| path.get(..end));
         self.levels.is_none_or(|levels| level(path) <= levels)

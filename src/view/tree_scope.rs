@@ -40,9 +40,9 @@ impl TreeScope {
         Self { max_depth: Some(levels), ..self }
     }
 
-    /// Which nodes the view follows: `filter` gets the path of a node below the root, and returns a [`Follow`],
-    /// or a `bool`. A node below one that is not followed is not followed either. The root is always
-    /// followed, and is not asked for. Default: all.
+    /// Which nodes the view follows: `filter` gets the path of a node below the root, and returns a
+    /// [`Follow`] or a `bool`. A node below one that is not followed is not followed either. The root is
+    /// always followed, and is not asked for. Default: all.
     ///
     /// The answer for a path must always be the same: the view asks again whenever it hears of the path. The
     /// filter runs in the background, and must not block. If it panics, the node is followed.

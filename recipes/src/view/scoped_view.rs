@@ -10,8 +10,6 @@ use lockkeeper_core::ViewPoint;
 use lockkeeper_core::ViewState;
 use lockkeeper_core::{ConnectionManager, DecodeFailure, Error, IntoPath, Stat, ViewScope, ZnodePath};
 
-use super::tree_view::EveryLevel;
-
 /// A copy of nodes that follows the server: see [`NodeView`](super::NodeView),
 /// [`ChildrenView`](super::ChildrenView) and [`TreeView`](super::TreeView).
 ///
@@ -66,9 +64,7 @@ impl<S, T: Send + Sync + 'static> View<S, T> {
         let view = lockkeeper_core::View::new(manager, path, scope, bounds, decode)?;
         Ok(Self { view, scope: PhantomData })
     }
-}
 
-impl<T: Send + Sync + 'static> View<EveryLevel, T> {
     pub(super) fn begin_tree<E: Into<DecodeFailure>>(
         manager: &ConnectionManager,
         path: impl IntoPath,

@@ -111,3 +111,20 @@ impl Backend for ZooKeeper {
         Some(looks.map(|faults| faults.into_iter().flatten().collect()).boxed())
     }
 }
+
+#[cfg(all(test, feature = "tls"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_tls_beside_tls_settings_is_refused_and_changes_nothing() {
+        let at = |servers: &str| servers.parse::<ConnectString>().unwrap();
+        let timeout = Duration::from_secs(10);
+        let backend =
+            ZooKeeper::new(&at("a:1"), timeout, &[], &Acl::open(), Some(&Tls::new()), None).unwrap();
+        let error = backend.set_servers(&at("b:1,tcp+tls://c:1")).unwrap_err();
+        assert!(matches!(&error, ConfigError::Setting { name: "tls", .. }), "{error}");
+        assert!(error.to_string().contains("tcp://b:1"), "{error}");
+        assert!(backend.sessions.servers().list().starts_with("tcp://a:1"));
+    }
+}

@@ -3,8 +3,8 @@
 //! The workarounds for its weaknesses are here. It sends a request at the first poll of a future, and some of
 //! these futures borrow the client: they are boxed with a clone of it and polled once at once. After a broken
 //! link most of its errors say nothing about the request, so only definite answers of the server count as
-//! such. It pauses longer and longer between rounds of the list of servers, so a single server is repeated. It
-//! has its servers for ever, so a session gets another client for other servers (`session_move`).
+//! such. It pauses longer and longer between rounds of the list of servers, so a single server is repeated.
+//! It has its servers for ever, so a session gets another client for other servers (`session_move`).
 
 mod attached;
 mod backend;

@@ -71,7 +71,7 @@ impl SessionMove {
             let is_current = tokio::select! {
                 biased;
                 () = replaced(&mut self.servers) => false,
-                () = has_passed_quorum(&attached.client) => true,
+                () = pass_quorum(&attached.client) => true,
             };
             let left = if is_current { self.arrive(attached, servers).err() } else { Some(attached) };
             match left {
@@ -108,7 +108,7 @@ async fn replaced(servers: &mut watch::Receiver<Arc<Servers>>) {
 
 /// Resolves once the quorum has processed a request over the connection of this client, or the session is
 /// over.
-async fn has_passed_quorum(client: &client::Client) {
+async fn pass_quorum(client: &client::Client) {
     while !client.state().is_terminated() {
         let mut writer = client.new_multi_writer();
         let commit = async {
