@@ -56,7 +56,7 @@ fn advice(is_transient: bool) -> &'static str {
     if is_transient {
         "another transaction was at the resource at the same time; roll back, and begin again"
     } else {
-        "roll back; the fence needs its table, and the right to read and write it"
+        "roll back; the fence needs its table or its nodes, and the right to read and write them"
     }
 }
 

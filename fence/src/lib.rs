@@ -10,7 +10,8 @@
 //!   features `postgres`, `sqlite` and `mysql`.
 //! * [`sql`] has the statements for every other driver.
 //! * [`redis`] has scripts for Redis, and `http` (with the feature `http`) a header with layers for its
-//!   sender and its receiver.
+//!   sender and its receiver, which has its marks in memory, in a database, or in ZooKeeper (feature
+//!   `zookeeper`).
 //! * [`Marks`] is the rule itself, for resources of your own.
 //!
 //! Tokens start again when the servers of the locks are restored or replaced. Then the operator raises the

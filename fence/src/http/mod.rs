@@ -19,6 +19,8 @@ mod sender;
 #[cfg(feature = "__sql")]
 mod sql_store;
 mod store;
+#[cfg(feature = "zookeeper")]
+mod zookeeper_store;
 
 pub use self::header::{FENCING_TOKEN, header_value};
 pub use self::memory::MemoryStore;
@@ -27,3 +29,5 @@ pub use self::sender::{FencingTokenLayer, FencingTokenService};
 #[cfg(feature = "__sql")]
 pub use self::sql_store::SqlStore;
 pub use self::store::FenceStore;
+#[cfg(feature = "zookeeper")]
+pub use self::zookeeper_store::ZooKeeperStore;

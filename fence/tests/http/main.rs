@@ -7,6 +7,8 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod zookeeper;
+
 use std::convert::Infallible;
 use std::future::{Ready, poll_fn, ready};
 use std::pin::{Pin, pin};
