@@ -267,6 +267,16 @@ mod tests {
     }
 
     #[test]
+    fn a_contender_of_zookeepers_own_recipes_on_the_path_is_reported() {
+        // `WriteLock`, `zkr_lock`, `LeaderElectionSupport`, and an item of their queues.
+        for other in ["x-72057594037927936-", "x-0100000000000000-", "n_", "qn-"] {
+            let queue = names(&[&format!("{other}0000000001"), "me-lock-0000000002"]);
+            let verdict = Rule::MUTEX.judge(&queue, "me-lock-0000000002", &[]);
+            assert!(matches!(verdict, ListJudgement::ConflictingKind(_)), "{other}: {verdict:?}");
+        }
+    }
+
+    #[test]
     fn another_kind_of_lock_on_the_path_is_reported() {
         let queue = names(&["me-lock-0000000001", "r-__READ__0000000002"]);
         assert!(matches!(
