@@ -29,6 +29,7 @@ mod rng;
 mod run;
 mod seeds;
 mod session;
+mod stored;
 mod wire;
 mod witness;
 mod world;
