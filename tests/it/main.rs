@@ -39,6 +39,7 @@ mod schedule;
 mod semaphore;
 mod sessions;
 mod shutdown;
+mod stored;
 mod support;
 mod thousands;
 mod view;
