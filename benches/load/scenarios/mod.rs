@@ -16,6 +16,7 @@ mod rebalance;
 mod rw;
 mod semaphore;
 mod several;
+mod table;
 mod view;
 
 use crate::Outcome;
@@ -47,6 +48,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Outcome<Report> {
         "admit" => admit::run(&fixture).await,
         "count" => count::run(&fixture).await,
         "multi" => several::run(&fixture).await,
+        "table" => table::run(&fixture).await,
         "view" => view::run(&fixture).await,
         "lookup" => lookup::run(&fixture).await,
         "keep" => keep::run(&fixture).await,
