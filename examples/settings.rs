@@ -5,16 +5,19 @@
 //! once over the whole fleet. A [`Table`] changes a value by a function of the present one: each change is
 //! applied once, whatever becomes of its answer.
 //!
+//! With `--naive` a process reads a setting and writes it back, without a condition: changes are lost.
+//!
 //! A change without an answer may be applied. So with `--kill`, as many lost changes as there are unknown
 //! ones could hide behind these.
 //!
-//! `cargo run --example settings`, or `-- --kill`, or `-- --connect host:port,…`
+//! `cargo run --example settings`, or `-- --kill`, or `-- --naive`, or `-- --connect host:port,…`
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, value_parser};
+use lockkeeper::znodes::Version;
 use lockkeeper::{Error, Migrations, Table};
 use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
@@ -32,6 +35,10 @@ struct Settings {
     /// How many processes are killed (kill -9) in the middle of a change; another one replaces each
     #[arg(long, value_name = "N", default_value_t = 0, default_missing_value = "2", num_args = 0..=1)]
     kill: u32,
+
+    /// Read a setting and write it back, whatever was written in between
+    #[arg(long)]
+    naive: bool,
 
     /// For how long, in seconds
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u64).range(1..=3_600))]
@@ -120,6 +127,16 @@ fn migrations(worker: &Worker) -> Result<Migrations, Failure> {
     Ok(migrations.step("create the regions", 1, create).step("double the limits", 1, double))
 }
 
+/// Reads a region, and writes it back.
+async fn change_naively(table: &Table<Region>, name: &str) -> Result<News, Failure> {
+    let entry = patiently(|| table.get(name)).await?;
+    let region = entry.map(|entry| entry.value).unwrap_or_default();
+    let region = Region { changes: region.changes + 1, ..region };
+    let (path, data) = (table.path().child(name).map_err(Error::from)?, serde_json::to_vec(&region)?);
+    table.manager().znodes().write(path, data, Version::Any).await?;
+    Ok(News::Changed)
+}
+
 /// Changes a region. Repeated only if the change is not applied.
 async fn change(table: &Table<Region>, region: &str) -> Result<News, Failure> {
     let add = |region: Option<&Region>| {
@@ -184,7 +201,10 @@ impl Example for Settings {
             let number = rand::random_range(0..REGIONS.len());
             let Some(region) = REGIONS.get(number) else { continue };
             worker.tell(&News::Started)?;
-            let changed = change(&table, region).await?;
+            let changed = match self.naive {
+                true => change_naively(&table, region).await?,
+                false => change(&table, region).await?,
+            };
             worker.tell(&changed)?;
         }
         Ok(())

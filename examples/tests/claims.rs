@@ -120,6 +120,7 @@ async fn who_reads_an_order_and_deletes_it_later_does_orders_twice() {
 async fn settings_are_migrated_once_and_each_change_is_applied_once_although_processes_are_killed() {
     assert_proved("settings", &["--kill", "2"], " steps=2 lost=0 doubled=0").await;
     assert_proved_on_a_real_server("settings", &["--kill", "1"], " steps=2 lost=0 doubled=0").await;
+    assert_disproved("settings", &["--naive"], " lost=0 ").await;
 }
 
 #[tokio::test]
