@@ -112,7 +112,8 @@ impl Backend for ZooKeeper {
     }
 }
 
-#[cfg(all(test, feature = "tls"))]
+#[cfg(feature = "tls")]
+#[cfg(test)]
 mod tests {
     use super::*;
 
