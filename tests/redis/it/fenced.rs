@@ -77,6 +77,14 @@ async fn a_script_writes_for_the_newest_holder_and_refuses_every_older_one() {
         let checked = script.key("{stock}:fence").arg(&token).invoke_async(&mut stock.raw).await;
         assert_eq!(checked, Ok(newer), "the check alone");
     }
+    // For the engineer on call.
+    let held = FencingToken::from_parts(1, 1, 0);
+    let mark = held.mark_above().to_decimal();
+    let marked = Script::new(CHECK).key("{stock}:fence").arg(&mark).invoke_async(&mut stock.raw).await;
+    assert_eq!(marked, Ok(None::<String>));
+    for late in [held, FencingToken::from_parts(1, 1, 9)] {
+        assert_eq!(stock.set(&late.to_decimal(), "late").await, Ok(Some(mark.clone())));
+    }
 }
 
 /// The mutants of the script: it is a constant, which tests/mutants cannot break.
