@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use crate::environment::ensure_runtime;
 use crate::error::Error;
-use crate::hold::{Hold, NodeMonitor};
+use crate::hold::{Hold, NamedNode, NodeMonitor};
 use crate::manager::{ConnectionManager, WeakConnectionManager};
 use crate::time::deadline::Deadline;
 use crate::znode::name::Label;
+use crate::znode::path::ZnodePath;
 
 /// Methods of a [`Hold`] for authors of recipes.
 pub trait HoldExt: Sized {
@@ -44,6 +45,19 @@ pub trait HoldExt: Sized {
     /// and no foreign contender held in between.
     #[must_use]
     fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>>;
+
+    /// Guards the ephemeral node at `path`, which transactions of this hold create: make it before the first
+    /// one is sent. Sends nothing. `gone` is called once a drop has left no node of this
+    /// session at the path.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the path is too long with the chroot prepended.
+    fn named_node(
+        &self,
+        path: &ZnodePath,
+        gone: impl FnOnce() + Send + Sync + 'static,
+    ) -> Result<NamedNode, Error>;
 
     /// The servers' time, in milliseconds since 1970: later than all times that the servers have reported
     /// before, if their clocks are never set back. For that the data of the hold's node, the first one if
@@ -145,6 +159,14 @@ impl HoldExt for Hold {
 
     fn payload<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.payload()
+    }
+
+    fn named_node(
+        &self,
+        path: &ZnodePath,
+        gone: impl FnOnce() + Send + Sync + 'static,
+    ) -> Result<NamedNode, Error> {
+        self.named_node(path, gone)
     }
 
     fn server_time(&self, deadline: Deadline) -> impl Future<Output = Result<i64, Error>> + Send {

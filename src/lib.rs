@@ -63,7 +63,7 @@ pub use lockkeeper_lock::{BootInstant, Deadline, ErrorKind, FencingToken, Fencin
 pub use self::error::{
     ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal, TxnError,
 };
-pub use self::hold::{Changes, DetachedNode, Hold, NodeMonitor, Read, ReadResult};
+pub use self::hold::{Changes, DetachedNode, Hold, NamedNode, NodeMonitor, Read, ReadResult};
 pub use self::inspect::{AgeClock, ContenderInfo, Identity, NodeInfo, Role};
 pub use self::manager::{
     ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents, State,

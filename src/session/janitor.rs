@@ -74,6 +74,23 @@ pub(crate) fn delete_own(
     session.cleanup_jobs().submit(path, job);
 }
 
+/// As [`delete_own`], for a node that transactions create which check the node at `rests_on`. If there is one,
+/// it is deleted first: so no such transaction is applied later.
+pub(crate) fn delete_named(
+    session: &Session,
+    path: &str,
+    rests_on: Option<&str>,
+    done: impl FnOnce() + Send + 'static,
+) {
+    let (path, rests_on, of) = (path.to_owned(), rests_on.map(str::to_owned), session.clone());
+    session.cleanup_jobs().submit(path.clone(), |pending| async move {
+        if let Some(rests_on) = rests_on {
+            delete_until_gone(&of, &rests_on, None).await;
+        }
+        run_delete_own(pending, of, path, None, false, Box::new(done)).await;
+    });
+}
+
 async fn run_delete(_pending: PendingGuard, session: Session, path: String, reply: Reply<()>) {
     delete_until_gone(&session, &path, Some(reply)).await;
 }

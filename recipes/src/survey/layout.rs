@@ -2,7 +2,7 @@
 
 use lockkeeper_core::{Kind, NodeName};
 
-use crate::work_queue::{ITEMS, RECORDS, WORKERS, is_item_name};
+use crate::work_queue::{ITEMS, RECORDS, WORKERS, is_own_name};
 
 /// What the names of a directory's children say about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Layout {
 pub(super) fn is_work_queue(children: &[String], items: &[String]) -> bool {
     let has = |name: &str| children.iter().any(|child| child == name);
     let is_empty_queue = || items.is_empty() && has(WORKERS);
-    let has_items = || !items.is_empty() && items.iter().all(|item| is_item_name(item));
+    let has_items = || !items.is_empty() && items.iter().all(|item| is_own_name(item));
     may_be_work_queue(children) && (is_empty_queue() || has_items())
 }
 

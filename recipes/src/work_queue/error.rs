@@ -30,6 +30,14 @@ pub enum WorkQueueError {
         /// The path of the item.
         path: WholePath,
     },
+    /// The claim of the item does not exist any more: another client has deleted it, and may have taken the
+    /// item. Nothing was written. Only in the [layouts of other clients](crate::WorkQueue::in_kazoo_layout),
+    /// whose takers may delete the claim of another after a lost answer.
+    #[error("nothing was written: the claim of the item {path} was deleted by another client")]
+    ClaimDeleted {
+        /// The path of the item.
+        path: WholePath,
+    },
 }
 
 impl RecipeError for WorkQueueError {

@@ -1,13 +1,15 @@
 use std::fmt::{self, Debug, Formatter};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use lockkeeper_core::{
     ConfigError, ConnectionManager, CreateMode, Deadline, Error, IntoPath, Label, LockQueue, ManagerExt,
     Read, Refusal, Rule, WholePath, ZnodePath,
 };
 
-use super::name::{FAILED, ITEMS, RECORDS, WORKERS};
+use super::layout::Layout;
+use super::name::{FAILED, ITEMS, ItemName, RECORDS, WORKERS};
 use super::shared::SharedWork;
 use super::sweep::sweep_records;
 use super::worker::QueueWorker;
@@ -94,8 +96,13 @@ const CAPACITY_MAX: u32 = 40_000;
 /// ```
 pub struct WorkQueue<T> {
     pub(super) path: ZnodePath,
+    pub(super) layout: Layout,
     /// The directory of the items.
     pub(super) items: ZnodePath,
+    /// The directory of the nodes that claim items, in the layouts of other clients.
+    pub(super) claims: Option<ZnodePath>,
+    /// The directory of what only this library writes.
+    pub(super) base: ZnodePath,
     records: ZnodePath,
     pub(super) workers: LockQueue,
     pub(super) shared: Arc<SharedWork>,
@@ -112,15 +119,41 @@ impl<T: SharedData> WorkQueue<T> {
     /// [`Error::Config`] if the path is malformed, or is the root.
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let path = limits::own_path(path, "give it a path of its own, such as /queues/a")?;
-        let (items, records, workers) = (path.child(ITEMS)?, path.child(RECORDS)?, path.child(WORKERS)?);
+        let (items, base) = (path.child(ITEMS)?, path.clone());
+        Self::in_layout(manager, path, Layout::Own, items, None, base)
+    }
+
+    pub(super) fn in_layout(
+        manager: &ConnectionManager,
+        path: ZnodePath,
+        layout: Layout,
+        items: ZnodePath,
+        claims: Option<ZnodePath>,
+        base: ZnodePath,
+    ) -> Result<Self, Error> {
+        let (records, workers) = (base.child(RECORDS)?, base.child(WORKERS)?);
         const RULE: Rule = Rule::blocked_by(&[]).sharing_with(&[WORKER.kind()]);
-        let reads = [Read::Children(items.clone()), Read::Children(workers.clone())];
+        // An item is claimed as long as there is a node with the name of its claim.
+        let claimed_by = claims.clone().unwrap_or_else(|| workers.clone());
+        let reads = [Read::Children(items.clone()), Read::Children(claimed_by)];
         let workers = LockQueue::new(manager, workers, WORKER, RULE)?
             .with_metric_name("work_queue")
             .with_reads(&reads)?;
-        let shared = SharedWork::of(manager, &path);
+        let shared = SharedWork::of(manager, (layout, items.clone(), base.clone()));
         let (capacity, attempts_max) = (CAPACITY_MAX, None);
-        Ok(Self { path, items, records, workers, shared, capacity, attempts_max, of: PhantomData })
+        Ok(Self {
+            path,
+            layout,
+            items,
+            claims,
+            base,
+            records,
+            workers,
+            shared,
+            capacity,
+            attempts_max,
+            of: PhantomData,
+        })
     }
 
     /// Sets how many items the queue has room for: a put that finds as many fails with
@@ -182,7 +215,12 @@ impl<T: SharedData> WorkQueue<T> {
 
     /// The directory of the failed items.
     pub(super) fn failed_directory(&self) -> Result<ZnodePath, Error> {
-        Ok(self.path.child(FAILED)?)
+        Ok(self.base.child(FAILED)?)
+    }
+
+    /// The node that claims an item, in the layouts of other clients.
+    pub(super) fn claim_path(&self, item: &ItemName) -> Result<Option<ZnodePath>, Error> {
+        Ok(self.claims.as_ref().map(|claims| claims.child(item.as_str())).transpose()?)
     }
 
     /// The earliest present time of the servers.
@@ -208,17 +246,28 @@ impl<T: SharedData> WorkQueue<T> {
 
     /// A worker that no other call uses.
     pub(super) async fn worker(&self, deadline: Deadline) -> Result<QueueWorker, Error> {
-        match self.shared.unpark() {
-            Some(worker) => Ok(worker),
-            None => {
-                let worker = QueueWorker::create(&self.workers, &self.records, deadline).await?;
-                if self.shared.begin_sweep() {
-                    let (records, workers) = (self.records.clone(), self.workers.directory().clone());
-                    self.manager().spawn(sweep_records(self.manager().clone(), records, workers));
-                }
-                Ok(worker)
-            }
+        if let Some(worker) = self.shared.unpark() {
+            return Ok(worker);
         }
+        self.make_claims_directory().await?;
+        let worker = QueueWorker::create(&self.workers, &self.records, deadline).await?;
+        if self.shared.begin_sweep() {
+            let (records, workers) = (self.records.clone(), self.workers.directory().clone());
+            self.manager().spawn(sweep_records(self.manager().clone(), records, workers));
+        }
+        Ok(worker)
+    }
+
+    /// Creates the directory of the claims before a node of ours is below it: it would be a container
+    /// otherwise, which the server deletes, and other clients create it only when they start.
+    async fn make_claims_directory(&self) -> Result<(), Error> {
+        let Some(claims) = &self.claims else { return Ok(()) };
+        if self.shared.has_claims_directory.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.manager().znodes().ensure(claims).await?;
+        self.shared.has_claims_directory.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Keeps a worker for the next call of this process.
@@ -231,7 +280,10 @@ impl<T> Clone for WorkQueue<T> {
     fn clone(&self) -> Self {
         Self {
             path: self.path.clone(),
+            layout: self.layout,
             items: self.items.clone(),
+            claims: self.claims.clone(),
+            base: self.base.clone(),
             records: self.records.clone(),
             workers: self.workers.clone(),
             shared: Arc::clone(&self.shared),
@@ -247,6 +299,7 @@ impl<T> Debug for WorkQueue<T> {
         formatter
             .debug_struct("WorkQueue")
             .field("path", &self.path)
+            .field("layout", &self.layout)
             .field("capacity", &self.capacity)
             .finish_non_exhaustive()
     }

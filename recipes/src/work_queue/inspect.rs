@@ -7,6 +7,7 @@ use futures::future::try_join_all;
 use lockkeeper_core::{Deadline, Error, Refusal, Stat, TxnError, Version, WholePath, ZnodePath, count_of};
 
 use super::handle::WorkQueue;
+use super::layout::NodeData;
 use super::name::ItemName;
 use super::stored::StoredItem;
 use crate::inspection::estimated_time;
@@ -73,6 +74,14 @@ pub struct FailedItem {
     pub failures: Vec<String>,
 }
 
+/// An item as it was read.
+struct FoundItem {
+    name: ItemName,
+    path: ZnodePath,
+    data: Vec<u8>,
+    stat: Stat,
+}
+
 impl<T: SharedData> WorkQueue<T> {
     /// Returns the items with their takers, and the failed items: a snapshot. It needs only the right to
     /// read. Two lists, and a read for each of the first hundred items.
@@ -90,47 +99,51 @@ impl<T: SharedData> WorkQueue<T> {
         let now = estimated_time(self.manager());
         let items = try_join_all(items.into_iter().map(|item| self.info(item, now))).await?;
         let (failed_count, failed) = self.first_items(&self.failed_directory()?).await?;
-        let failed = failed.into_iter().map(|(path, stored, _)| FailedItem {
-            path,
-            attempts: stored.attempts,
-            failures: stored.failures,
+        let failed = failed.into_iter().map(|FoundItem { path, data, .. }| {
+            let StoredItem { attempts, failures, .. } = StoredItem::decode(&data);
+            FailedItem { path, attempts, failures }
         });
         let (path, failed) = (self.whole_path(), failed.collect());
         Ok(WorkQueueInspection { path, item_count, items, failed_count, failed })
     }
 
-    async fn first_items(
-        &self,
-        directory: &ZnodePath,
-    ) -> Result<(u32, Vec<(ZnodePath, StoredItem, Stat)>), Error> {
+    async fn first_items(&self, directory: &ZnodePath) -> Result<(u32, Vec<FoundItem>), Error> {
         let znodes = self.manager().znodes();
         let names = znodes.children(directory).await?.unwrap_or_default();
-        let mut names: Vec<ItemName> = names.iter().filter_map(|name| ItemName::parse(name)).collect();
+        let mut names: Vec<ItemName> = names.iter().filter_map(|name| self.layout.parse(name)).collect();
         names.sort_unstable();
         let count = count_of(names.len());
-        let paths: Result<Vec<_>, _> =
-            names.iter().take(READ_MAX).map(|name| directory.child(&name.to_string())).collect();
-        let read = |path: ZnodePath| async {
+        names.truncate(READ_MAX);
+        let read = |name: ItemName| async {
+            let path = directory.child(name.as_str())?;
             let read = self.manager().znodes().read(&path).await?;
-            Ok::<_, Error>(read.map(|(data, stat)| (path, StoredItem::decode(&data), stat)))
+            Ok::<_, Error>(read.map(|(data, stat)| FoundItem { name, path, data, stat }))
         };
-        let items = try_join_all(paths?.into_iter().map(read)).await?;
+        let items = try_join_all(names.into_iter().map(read)).await?;
         Ok((count, items.into_iter().flatten().collect()))
     }
 
-    async fn info(
-        &self,
-        (path, stored, stat): (ZnodePath, StoredItem, Stat),
-        now: i64,
-    ) -> Result<ItemInfo, Error> {
-        let worker = match &stored.claim {
-            Some(claim) => self.manager().znodes().read(self.workers.directory().child(claim)?).await?,
+    async fn info(&self, item: FoundItem, now: i64) -> Result<ItemInfo, Error> {
+        let FoundItem { name, path, data, stat } = item;
+        let stored = match self.layout.decode(&name, &data, stat.version) {
+            NodeData::Item(stored) => stored,
+            // Their takes are not counted in the data.
+            NodeData::Several(_) | NodeData::Unreadable(_) => StoredItem::default(),
+        };
+        let claim = match (self.claim_path(&name)?, &stored.claim) {
+            (Some(claim), _) => Some(claim),
+            (None, Some(claim)) => Some(self.workers.directory().child(claim)?),
+            (None, None) => None,
+        };
+        let claim = match claim {
+            Some(claim) => self.manager().znodes().read(claim).await?,
             None => None,
         };
-        let state = match (worker, stored.due) {
-            (Some((by, _)), _) => {
+        let state = match (claim, stored.due) {
+            (Some((by, claim)), _) => {
                 let by = String::from_utf8_lossy(&by).into_owned();
-                ItemState::Claimed { by, since: time(stat.mtime) }
+                let since = if self.claims.is_some() { claim.ctime } else { stat.mtime };
+                ItemState::Claimed { by, since: time(since) }
             }
             (None, Some(due)) if due > now => ItemState::Delayed(time(due)),
             (None, _) => ItemState::Free,
@@ -152,9 +165,9 @@ impl<T: SharedData> WorkQueue<T> {
     pub async fn requeue(&self, failed: &ZnodePath) -> Result<bool, Error> {
         let path = self.failed_directory()?.child(failed.name())?;
         let Some((data, stat)) = self.manager().znodes().read(&path).await? else { return Ok(false) };
-        let prefix = failed.name().split_once('-').unwrap_or_default().0;
-        let target = self.items.child(&format!("{prefix}-"))?;
-        let data = StoredItem { attempts: 0, claim: None, due: None, ..StoredItem::decode(&data) }.encode();
+        let target = self.items.child(&self.layout.prefix_like(failed.name()))?;
+        let stored = StoredItem { attempts: 0, claim: None, due: None, ..StoredItem::decode(&data) };
+        let data = self.layout.encode(&stored);
         let mut worker = self.worker(Deadline::after(self.manager().operation_timeout())).await?;
         let requeued = worker
             .record

@@ -4,13 +4,15 @@ use std::time::SystemTime;
 
 use lockkeeper_core::{
     BootInstant, CreateMode, Error, FencingToken, Hold, HoldExt, Lost, ManagerExt, Refusal, ReleaseError,
-    Txn, TxnError, Version, ZnodePath, Zxid,
+    Txn, TxnError, Version, ZnodePath,
 };
 use tracing::{debug, info};
 
+use super::claim::Claimed;
 use super::decide::{Verdict, judge_free};
-use super::error::WorkQueueError;
 use super::handle::WorkQueue;
+use super::layout::{Layout, PutOptions};
+use super::name::ItemName;
 use super::shared::FreedItem;
 use super::stored::StoredItem;
 use super::worker::QueueWorker;
@@ -31,6 +33,10 @@ pub struct WorkItem<T> {
     worker: QueueWorker,
     freed: FreedItem,
     path: ZnodePath,
+    /// What the item has as long as nobody else claims it.
+    version: Version,
+    layout: Layout,
+    items: ZnodePath,
     token: FencingToken,
     value: T,
     stored: StoredItem,
@@ -41,21 +47,23 @@ pub struct WorkItem<T> {
 impl<T> WorkItem<T> {
     pub(super) fn new(
         worker: QueueWorker,
-        path: ZnodePath,
-        claimed_at: Zxid,
+        name: &ItemName,
         freed: FreedItem,
-        (value, stored): (T, StoredItem),
+        claimed: Claimed<T>,
         queue: &WorkQueue<T>,
     ) -> Result<Self, Error>
     where
         T: SharedData,
     {
         worker.hold.report_loss();
+        let Claimed { stored, value, claimed_at, version } = claimed;
         let generation = worker.hold.fencing_token().generation();
         let token = FencingToken::new(claimed_at.get().cast_unsigned()).in_generation(generation);
-        let failed = queue.failed_directory()?.child(path.name())?;
-        let attempts_max = queue.attempts_max;
-        Ok(Self { worker, freed, path, token, value, stored, failed, attempts_max })
+        let path = queue.items.child(name.as_str())?;
+        let failed = queue.failed_directory()?.child(name.as_str())?;
+        let (layout, items, attempts_max) = (queue.layout, queue.items.clone(), queue.attempts_max);
+        let version = if layout.is_own() { Version::Any } else { Version::from(version) };
+        Ok(Self { worker, freed, path, version, layout, items, token, value, stored, failed, attempts_max })
     }
 
     /// The value that was put.
@@ -182,27 +190,21 @@ impl<T> WorkItem<T> {
     /// again if it is not done.
     pub async fn done_with(self, writes: impl FnOnce(Txn<'static>) -> Txn<'static>) -> Result<(), Error> {
         // Of a dropped call the claim ends before the takers of this process are told.
-        let Self { freed, mut worker, path, .. } = self;
+        let Self { freed, mut worker, path, version, .. } = self;
         // The delete is last, so that the caller's writes have their own indexes.
-        let committed =
-            worker.record.commit(&worker.hold, |txn| writes(txn).delete(&path, Version::Any)).await;
-        match committed {
-            Ok(_) => {
+        match worker.commit_end(|txn| writes(txn).delete(&path, version)).await {
+            Ok(()) => {
                 worker.hold.defer_loss_report();
                 let manager = worker.hold.manager().clone();
                 freed.done(&manager, worker);
                 Ok(())
             }
-            Err(TxnError::Refused { path: refused, refusal: Refusal::NoNode, .. })
-                if refused == worker.hold.manager().whole_path(&path) =>
-            {
-                Err(WorkQueueError::Deleted { path: refused }.into())
-            }
             Err(error) => {
+                let error = worker.end_error(&path, error);
                 // The claim ends before the takers of this process are told.
                 drop(worker);
                 drop(freed);
-                Err(error.into())
+                Err(error)
             }
         }
     }
@@ -222,8 +224,18 @@ impl<T> WorkItem<T> {
     ///
     /// As [`done_with`](Self::done_with).
     pub async fn retry_at(self, time: SystemTime) -> Result<(), Error> {
-        let stored = StoredItem { due: Some(millis(time)), ..self.stored.clone() };
-        self.give_up(stored).await
+        let (due, path, version) = (Some(millis(time)), self.path.clone(), self.version);
+        let data = self.layout.encode(&StoredItem { due, ..self.stored.clone() });
+        match self.layout {
+            Layout::Own => self.give_up(|txn| txn.set(&path, data, version)).await,
+            // The time is in the name.
+            Layout::CuratorDelay => {
+                let prefix = self.layout.prefix(PutOptions { due, ..PutOptions::default() }, 0);
+                let next = self.items.child(&prefix)?;
+                self.give_up(|txn| txn.delete(&path, version).create_sequential(&next, data)).await
+            }
+            layout => Err(layout.has_no("time", "release the item, or use another layout")),
+        }
     }
 
     /// Gives the item up, and records why. After as many attempts as the queue
@@ -247,7 +259,16 @@ impl<T> WorkItem<T> {
         let now = self.hold().manager().estimated_server_time().unwrap_or_default();
         let stored = StoredItem { due: None, ..self.stored.clone().failed(reason, now) };
         if judge_free(&stored, now, self.attempts_max) != Verdict::Exhausted {
-            self.give_up(stored).await?;
+            let (path, version, is_own) = (self.path.clone(), self.version, self.layout.is_own());
+            if !is_own {
+                info!(%path, attempts = stored.attempts, reason, "an item failed");
+            }
+            let write = |txn: Txn<'static>| match is_own {
+                true => txn.set(&path, stored.encode(), version),
+                // The data has no place for the reason.
+                false => txn.check(&path, version),
+            };
+            self.give_up(write).await?;
             return Ok(false);
         }
         let (target, data, manager) = (self.failed.clone(), stored.encode(), self.hold().manager().clone());
@@ -263,26 +284,20 @@ impl<T> WorkItem<T> {
         Ok(true)
     }
 
-    /// Writes the item, and ends the claim with its worker: other processes know the item as claimed for as
-    /// long as the node of that exists.
-    async fn give_up(self, stored: StoredItem) -> Result<(), Error> {
+    /// Commits these writes, and ends the claim with its worker: other processes know the item as claimed for
+    /// as long as the node of that exists.
+    async fn give_up(self, writes: impl FnOnce(Txn<'static>) -> Txn<'static>) -> Result<(), Error> {
         let Self { freed, mut worker, path, .. } = self;
-        let data = stored.encode();
-        let committed = worker.record.commit(&worker.hold, |txn| txn.set(&path, data, Version::Any)).await;
-        let QueueWorker { hold, record } = worker;
-        match committed {
-            Ok(_) => {
-                if let Err(error) = hold.release().await {
-                    debug!(%path, %error, "the release of an item is not confirmed");
-                }
-                drop((record, freed));
-                Ok(())
-            }
-            Err(TxnError::Refused { path, refusal: Refusal::NoNode, .. }) => {
-                Err(WorkQueueError::Deleted { path }.into())
-            }
-            Err(error) => Err(error.into()),
+        let committed = worker.commit_end(writes).await;
+        if let Err(error) = committed {
+            return Err(worker.end_error(&path, error));
         }
+        let QueueWorker { hold, record, claim } = worker;
+        if let Err(error) = hold.release().await {
+            debug!(%path, %error, "the release of an item is not confirmed");
+        }
+        drop((record, claim, freed));
+        Ok(())
     }
 
     /// Gives the item up, and waits until it is free again at its old place. One round trip.
@@ -295,9 +310,21 @@ impl<T> WorkItem<T> {
     ///
     /// Cancel safe: the release continues in the background.
     pub async fn release(self) -> Result<(), ReleaseError> {
-        let Self { worker: QueueWorker { hold, record }, freed, .. } = self;
+        let Self { mut worker, freed, path, .. } = self;
+        if worker.claim.is_some() {
+            match worker.commit_end(|txn| txn).await {
+                // Refused: another client has deleted the claim.
+                Ok(()) | Err(TxnError::Refused { .. }) => {}
+                Err(TxnError::Lost(lost)) => return Err(ReleaseError::Lost(lost)),
+                Err(error) => {
+                    let (path, cause) = (worker.hold.manager().whole_path(&path), error.to_string());
+                    return Err(ReleaseError::Unconfirmed { path, cause });
+                }
+            }
+        }
+        let QueueWorker { hold, record, claim } = worker;
         let released = hold.release().await;
-        drop((record, freed));
+        drop((record, claim, freed));
         released
     }
 }

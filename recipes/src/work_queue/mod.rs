@@ -25,12 +25,17 @@
 //! deletes the item without a check of its lock (CURATOR-605).
 
 mod candidates;
+mod claim;
+mod curator_item;
 mod decide;
 mod error;
 mod handle;
 mod inspect;
 mod item;
+mod item_claim;
+mod layout;
 mod name;
+mod of_peers;
 mod put;
 mod record;
 mod shared;
@@ -45,4 +50,5 @@ pub use self::error::WorkQueueError;
 pub use self::handle::WorkQueue;
 pub use self::inspect::{FailedItem, ItemInfo, ItemState, WorkQueueInspection};
 pub use self::item::WorkItem;
-pub(crate) use self::name::{FAILED, ITEMS, RECORDS, WORKERS, is_item_name};
+pub(crate) use self::layout::is_own_name;
+pub(crate) use self::name::{FAILED, ITEMS, RECORDS, WORKERS};

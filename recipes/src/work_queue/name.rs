@@ -1,4 +1,5 @@
 use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
 
 /// The directories of a queue.
 pub(crate) const ITEMS: &str = "items";
@@ -9,63 +10,51 @@ pub(crate) const FAILED: &str = "failed";
 /// The greatest priority.
 pub(super) const PRIORITY_MAX: u16 = 999;
 
-/// The name of an item. The order of names is the order of work: first the lowest priority, and then the
-/// lowest number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The digits of the number that the server appends.
+const NUMBER_DIGITS: usize = 10;
+
+/// The name of an item. The order of these is the order of work.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ItemName {
-    priority: u16,
-    number: u32,
+    /// The item is not taken before this time, in milliseconds since 1970, if its name has one. Otherwise 0.
+    due: i64,
+    /// The text that the order is by, behind the time.
+    order: Arc<str>,
+    name: Arc<str>,
 }
 
 impl ItemName {
-    /// The part of a name before the number, which the server appends.
-    pub(super) fn prefix(priority: u16) -> String {
-        format!("{priority:03}-")
+    /// A name whose order is that of its text.
+    pub(super) fn of(name: &str) -> Self {
+        let name: Arc<str> = name.into();
+        Self { due: 0, order: Arc::clone(&name), name }
     }
 
-    /// Reads the name of a child of the items' directory. `None` if it is no item of ours.
-    pub(super) fn parse(name: &str) -> Option<Self> {
-        let (priority, number) = name.split_once('-')?;
-        let is_number = |text: &str, digits| text.len() == digits && text.bytes().all(|b| b.is_ascii_digit());
-        if !is_number(priority, 3) || !is_number(number, 10) {
-            return None;
-        }
-        Some(Self { priority: priority.parse().ok()?, number: number.parse().ok()? })
+    pub(super) fn due_at(self, due: i64) -> Self {
+        Self { due, ..self }
     }
+
+    pub(super) fn ordered_by(self, order: &str) -> Self {
+        Self { order: order.into(), ..self }
+    }
+
+    pub(super) fn due(&self) -> i64 {
+        self.due
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The part of a name before the number that the server has appended.
+pub(super) fn prefix_of(name: &str) -> Option<&str> {
+    let (prefix, number) = name.split_at_checked(name.len().checked_sub(NUMBER_DIGITS)?)?;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(prefix)
 }
 
 impl Display for ItemName {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:03}-{:010}", self.priority, self.number)
-    }
-}
-
-/// Whether a child with this name is an item of ours.
-pub(crate) fn is_item_name(name: &str) -> bool {
-    ItemName::parse(name).is_some()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_order_of_names_is_the_order_of_work() {
-        let name = |text: &str| ItemName::parse(text).unwrap();
-        let mut names = ["100-0000000010", "099-0000000012", "100-0000000009"].map(name);
-        names.sort();
-        assert_eq!(
-            names.map(|name| name.to_string()),
-            ["099-0000000012", "100-0000000009", "100-0000000010"]
-        );
-        assert!(names.iter().all(|name| name.to_string().starts_with(&ItemName::prefix(name.priority))));
-    }
-
-    #[test]
-    fn other_children_are_no_items() {
-        for name in ["", "100-", "entry-100-0000000001", "100-000000001", "+10-0000000001", "100--000000001"]
-        {
-            assert_eq!(ItemName::parse(name), None, "{name}");
-        }
+        formatter.write_str(&self.name)
     }
 }

@@ -7,12 +7,9 @@ use lockkeeper_core::{ConfigError, Deadline, Error, NODE_BYTES_MAX, Refusal, Txn
 use super::error::WorkQueueError;
 use super::handle::WorkQueue;
 use super::item::millis;
-use super::name::{ItemName, PRIORITY_MAX};
+use super::layout::PutOptions;
 use super::stored::StoredItem;
 use crate::value::SharedData;
-
-/// The priority of a put that names none.
-const PRIORITY: u16 = 100;
 
 /// The pauses between two tries of a put that waits for room.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -21,18 +18,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// From this number on, nothing is put: numbers would soon repeat or be negative, and items be lost. A
 /// million puts are not in flight at one time.
 const NUMBER_END: i32 = i32::MAX - 1_000_000;
-
-/// How an item is put.
-struct PutOptions {
-    priority: u16,
-    due: Option<i64>,
-    /// The node of its id.
-    id: Option<ZnodePath>,
-}
-
-impl PutOptions {
-    const END: Self = Self { priority: PRIORITY, due: None, id: None };
-}
 
 /// The data of an item has room for so many bytes beside its value.
 const OVERHEAD: usize = 4 * 1024;
@@ -57,7 +42,7 @@ impl<T: SharedData> WorkQueue<T> {
     /// The item of a dropped call is put, or it is not; nothing is put after a later put of this process is
     /// answered.
     pub async fn put(&self, value: &T) -> Result<(), Error> {
-        self.put_with(value, PRIORITY).await
+        self.put_items(std::slice::from_ref(value), PutOptions::default()).await.map(drop)
     }
 
     /// As [`put`](Self::put), with a priority from 0 to 999. An item of a *lower* priority is taken first.
@@ -74,9 +59,8 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// As [`put`](Self::put).
     pub async fn put_with(&self, value: &T, priority: u16) -> Result<(), Error> {
-        self.put_items(std::slice::from_ref(value), PutOptions { priority, ..PutOptions::END })
-            .await
-            .map(drop)
+        let options = PutOptions { priority: Some(priority), ..PutOptions::default() };
+        self.put_items(std::slice::from_ref(value), options).await.map(drop)
     }
 
     /// As [`put`](Self::put), for an item that is not taken before this time, by the clock of the servers.
@@ -95,8 +79,8 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// As [`put`](Self::put).
     pub async fn put_at(&self, value: &T, time: SystemTime) -> Result<(), Error> {
-        let due = Some(millis(time));
-        self.put_items(std::slice::from_ref(value), PutOptions { due, ..PutOptions::END }).await.map(drop)
+        let options = PutOptions { due: Some(millis(time)), ..PutOptions::default() };
+        self.put_items(std::slice::from_ref(value), options).await.map(drop)
     }
 
     /// As [`put`](Self::put), unless an item was put with the same `id` before, by any process. Returns
@@ -117,8 +101,8 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// As [`put`](Self::put): call it again with the same id.
     pub async fn put_once(&self, value: &T, id: &str) -> Result<bool, Error> {
-        let id = Some(self.path.child("ids")?.child(id)?);
-        self.put_items(std::slice::from_ref(value), PutOptions { id, ..PutOptions::END }).await
+        let options = PutOptions { id: Some(id), ..PutOptions::default() };
+        self.put_items(std::slice::from_ref(value), options).await
     }
 
     /// Forgets an id of [`put_once`](Self::put_once): another item may be put with it. Returns whether it was
@@ -132,7 +116,7 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// The id of a dropped call is forgotten, or it is not.
     pub async fn forget_id(&self, id: &str) -> Result<bool, Error> {
-        self.manager().znodes().delete(self.path.child("ids")?.child(id)?).await
+        self.manager().znodes().delete(self.id_path(id)?).await
     }
 
     /// As [`put`](Self::put), and waits while the queue is full. It reads the number of items after pauses of
@@ -179,12 +163,19 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// As [`put`](Self::put).
     pub async fn put_all(&self, values: &[T]) -> Result<(), Error> {
-        self.put_items(values, PutOptions::END).await.map(drop)
+        self.put_items(values, PutOptions::default()).await.map(drop)
     }
 
-    async fn put_items(&self, values: &[T], options: PutOptions) -> Result<bool, Error> {
-        let items = prepare(values, &options)?;
-        let prefix = self.items.child(&ItemName::prefix(options.priority))?;
+    /// The node of an id.
+    fn id_path(&self, id: &str) -> Result<ZnodePath, Error> {
+        Ok(self.base.child("ids")?.child(id)?)
+    }
+
+    async fn put_items(&self, values: &[T], options: PutOptions<'_>) -> Result<bool, Error> {
+        self.layout.check(options)?;
+        let items = self.prepare(values, options)?;
+        let id = options.id.map(|id| self.id_path(id)).transpose()?;
+        let prefix = self.items.child(&self.layout.prefix(options, i64::MAX))?;
         let bytes = items.iter().map(Vec::len).max().unwrap_or_default();
         crate::limits::check("items", count_of(items.len()), &prefix, &vec![0; bytes])?;
         if items.is_empty() {
@@ -193,13 +184,13 @@ impl<T: SharedData> WorkQueue<T> {
         tokio::select! {
             biased;
             () = self.manager().closing() => Err(Error::Closed),
-            put = self.put_prepared(&prefix, &items, options.id.as_ref()) => put,
+            put = self.put_prepared(options, &items, id.as_ref()) => put,
         }
     }
 
     async fn put_prepared(
         &self,
-        prefix: &ZnodePath,
+        options: PutOptions<'_>,
         items: &[Vec<u8>],
         id: Option<&ZnodePath>,
     ) -> Result<bool, Error> {
@@ -207,11 +198,12 @@ impl<T: SharedData> WorkQueue<T> {
         self.require_room(count_of(items.len())).await?;
         loop {
             let mut worker = self.worker(deadline).await?;
+            let prefix = self.items.child(&self.layout.prefix(options, self.now()))?;
             let committed = worker
                 .record
                 .commit(&worker.hold, |txn| {
                     let txn = id.into_iter().fold(txn, |txn, id| txn.create(id, b""));
-                    items.iter().fold(txn, |txn, item| txn.create_sequential(prefix, item.clone()))
+                    items.iter().fold(txn, |txn, item| txn.create_sequential(&prefix, item.clone()))
                 })
                 .await;
             match committed {
@@ -251,28 +243,20 @@ impl<T: SharedData> WorkQueue<T> {
             false => Ok(()),
         }
     }
-}
 
-/// The data of the nodes. Refuses what no server would store.
-fn prepare<T: SharedData>(values: &[T], options: &PutOptions) -> Result<Vec<Vec<u8>>, Error> {
-    let refused = |name, value, advice| Error::Config(ConfigError::Setting { name, value, advice });
-    if options.priority > PRIORITY_MAX {
-        return Err(refused(
-            "priority",
-            options.priority.to_string(),
-            "take 0 to 999; a lower one is taken first",
-        ));
-    }
-    let values: Vec<Vec<u8>> = values.iter().map(SharedData::encode).collect();
-    match values.iter().map(Vec::len).max() {
-        Some(bytes) if bytes > NODE_BYTES_MAX - OVERHEAD => Err(refused(
-            "value",
-            format!("{bytes} bytes"),
-            "keep values below 508 kilobytes, or put a reference to the data",
-        )),
-        _ => {
-            let stored = |value| StoredItem { due: options.due, ..StoredItem::new(value) };
-            Ok(values.into_iter().map(|value| stored(value).encode()).collect())
+    /// The data of the nodes. Refuses what no server would store.
+    fn prepare(&self, values: &[T], options: PutOptions<'_>) -> Result<Vec<Vec<u8>>, Error> {
+        let values: Vec<Vec<u8>> = values.iter().map(SharedData::encode).collect();
+        match values.iter().map(Vec::len).max() {
+            Some(bytes) if bytes > NODE_BYTES_MAX - OVERHEAD => Err(Error::Config(ConfigError::Setting {
+                name: "value",
+                value: format!("{bytes} bytes"),
+                advice: "keep values below 508 kilobytes, or put a reference to the data",
+            })),
+            _ => {
+                let stored = |value| StoredItem { due: options.due, ..StoredItem::new(value) };
+                Ok(values.into_iter().map(|value| self.layout.encode(&stored(value))).collect())
+            }
         }
     }
 }

@@ -1,14 +1,15 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Debug, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectionManager, ManagerExt, ZnodePath};
+use lockkeeper_core::{ConnectionManager, Epoch, ManagerExt, ZnodePath};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
 use super::candidates::ItemCandidates;
+use super::layout::Layout;
 use super::name::ItemName;
 use super::worker::{ParkedWorker, QueueWorker};
 
@@ -22,6 +23,10 @@ pub(super) struct SharedWork {
     /// The taker that has the lock lists the queue for all others, and waits for all others.
     pub(super) list_turn: AsyncMutex<()>,
     parked: Mutex<IdleWorkers>,
+    /// The items at whose claim paths the session of this epoch may have a node.
+    claims: Mutex<HashSet<(Epoch, ItemName)>>,
+    /// The directory of the claims exists.
+    pub(super) has_claims_directory: AtomicBool,
     /// An item of this process is free again, at its old place.
     is_freed: AtomicBool,
     pub(super) freed: Notify,
@@ -59,22 +64,42 @@ impl IdleWorkers {
     }
 }
 
-/// The queues of a manager, by path.
+/// A layout, the directory of the items, and that of the nodes beside them.
+type QueueKey = (Layout, ZnodePath, ZnodePath);
+
+/// The queues of a manager.
 #[derive(Default)]
-struct Queues(Mutex<HashMap<ZnodePath, Weak<SharedWork>>>);
+struct Queues(Mutex<HashMap<QueueKey, Weak<SharedWork>>>);
 
 impl SharedWork {
-    /// The state of the queue at `path`.
-    pub(super) fn of(manager: &ConnectionManager, path: &ZnodePath) -> Arc<Self> {
+    /// The state of a queue.
+    pub(super) fn of(manager: &ConnectionManager, key: QueueKey) -> Arc<Self> {
         let queues = manager.shared_table::<Queues>();
         let mut queues = queues.0.lock();
         queues.retain(|_, shared| shared.strong_count() > 0);
-        let known = queues.get(path).and_then(Weak::upgrade);
+        let known = queues.get(&key).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
             let shared = Arc::new(Self::default());
-            queues.insert(path.clone(), Arc::downgrade(&shared));
+            queues.insert(key, Arc::downgrade(&shared));
             shared
         })
+    }
+
+    /// Reserves the claim path of an item for one claim of this session. `false` if there may be a node of
+    /// this session already.
+    pub(super) fn begin_claim(&self, epoch: Epoch, item: &ItemName) -> bool {
+        self.claims.lock().insert((epoch, item.clone()))
+    }
+
+    /// No node of the session is at the claim path.
+    pub(super) fn end_claim(&self, epoch: Epoch, item: &ItemName) {
+        self.claims.lock().remove(&(epoch, item.clone()));
+    }
+
+    /// An item is free at its old place: tells one taker of this process.
+    pub(super) fn announce_free(&self) {
+        self.is_freed.store(true, Ordering::Release);
+        self.freed.notify_one();
     }
 
     /// A worker that no call uses.
@@ -154,8 +179,7 @@ impl FreedItem {
 impl Drop for FreedItem {
     fn drop(&mut self) {
         if !self.is_done {
-            self.shared.is_freed.store(true, Ordering::Release);
-            self.shared.freed.notify_one();
+            self.shared.announce_free();
         }
     }
 }

@@ -1,21 +1,15 @@
-//! Takes: one list for all takers of a process, and a claim by a transaction.
+//! Takes: one list for all takers of a process, and one wait.
 
 use std::time::Duration;
 
-use lockkeeper_core::{
-    Changes, Deadline, Error, HoldExt, NodeMonitor, Phase, ReadResult, Refusal, Stat, TxnError, TxnResult,
-    ZnodePath, Zxid,
-};
-use tracing::{debug, info};
+use lockkeeper_core::{Changes, Deadline, Error, HoldExt, NodeMonitor, Phase, ReadResult, Stat, ZnodePath};
+use tracing::debug;
 
-use super::decide::{ClaimNode, Verdict, judge, judge_free};
-use super::error::WorkQueueError;
+use super::claim::ClaimTry;
 use super::handle::WorkQueue;
 use super::item::WorkItem;
 use super::name::ItemName;
-use super::record::RecordedTxn;
 use super::shared::FreedItem;
-use super::stored::StoredItem;
 use super::worker::QueueWorker;
 use crate::lock::at_head::NotTaken;
 use crate::value::SharedData;
@@ -136,19 +130,20 @@ impl<T: SharedData> WorkQueue<T> {
                 }
                 Err(error) => return Err(error),
             };
-            match self.claim(&mut worker, item, deadline).await? {
-                Some(Claimed { stored, value, claimed_at }) => {
-                    let path = self.items.child(&item.to_string()).map_err(Error::from)?;
-                    self.shared.candidates.lock().taken(item, worker.name());
+            match self.claim(&mut worker, &item, deadline).await? {
+                ClaimTry::Claimed(claimed) => {
+                    let claim = if self.layout.is_own() { worker.name() } else { item.as_str() };
+                    self.shared.candidates.lock().taken(item.clone(), claim);
                     // Lost before the answer to the claim: the caller never has the item.
                     if worker.hold.check().is_err() {
                         return Err(NotTaken::Restart);
                     }
                     let freed = FreedItem::of(&self.shared);
-                    return Ok(WorkItem::new(worker, path, claimed_at, freed, (value, stored), self)?);
+                    return Ok(WorkItem::new(worker, &item, freed, claimed, self)?);
                 }
                 // Another process is at the same place of the queue.
-                None => spread = Some(worker.spread()),
+                ClaimTry::Collision => spread = Some(worker.spread()),
+                ClaimTry::Next => {}
             }
         }
     }
@@ -210,7 +205,7 @@ impl<T: SharedData> WorkQueue<T> {
             _ => Vec::new(),
         });
         let (items, workers) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
-        self.shared.candidates.lock().listed(&items, workers, self.now());
+        self.shared.candidates.lock().listed(self.layout, &items, workers, self.now());
         Ok(changes)
     }
 
@@ -224,123 +219,11 @@ impl<T: SharedData> WorkQueue<T> {
         }
     }
 
-    /// Claims the item if it is free.
-    async fn claim(
+    pub(super) async fn read(
         &self,
-        worker: &mut QueueWorker,
-        item: ItemName,
+        path: &ZnodePath,
         deadline: Deadline,
-    ) -> Result<Option<Claimed<T>>, NotTaken> {
-        let path = self.items.child(&item.to_string()).map_err(Error::from)?;
-        let Some((data, stat)) = self.read(&path, deadline).await? else { return Ok(None) };
-        let stored = StoredItem::decode(&data);
-        if !self.is_free(item, &stored, deadline).await? {
-            return Ok(None);
-        }
-        match judge_free(&stored, self.now(), self.attempts_max) {
-            Verdict::NotDue(due) => {
-                self.shared.candidates.lock().met_delay(item, due);
-                return Ok(None);
-            }
-            Verdict::Exhausted => {
-                self.move_exhausted(worker, item, &stored, &stat).await?;
-                return Ok(None);
-            }
-            _ => {}
-        }
-        let value = match T::decode(&stored.value) {
-            Ok(Some(value)) => value,
-            Ok(None) => return Err(self.unreadable(&path, "no data".to_owned()).into()),
-            Err(cause) => return Err(self.unreadable(&path, cause.to_string()).into()),
-        };
-        let claimed = stored.claimed_by(worker.name());
-        let data = claimed.encode();
-        match worker.record.commit(&worker.hold, |txn| txn.set(&path, data, stat.version)).await {
-            Ok(committed) => {
-                let claimed_at = match committed {
-                    RecordedTxn::Now(results) => results.first().and_then(|result| match result {
-                        TxnResult::Written { stat, .. } => Some(stat.mzxid),
-                        _ => None,
-                    }),
-                    RecordedTxn::Before => None,
-                };
-                let claimed_at = match claimed_at {
-                    Some(claimed_at) => Some(claimed_at),
-                    None => self.read(&path, deadline).await?.map(|(_, stat)| stat.mzxid),
-                };
-                // `None` if it was deleted by hand.
-                Ok(claimed_at.map(|claimed_at| Claimed { stored: claimed, value, claimed_at }))
-            }
-            // Another client has touched the record: this worker commits nothing more.
-            Err(TxnError::Refused { .. }) if worker.record.is_broken() => Err(NotTaken::Restart),
-            Err(TxnError::Refused { refusal: Refusal::BadVersion | Refusal::NoNode, .. }) => {
-                debug!(%path, "another worker was faster");
-                Ok(None)
-            }
-            // With the worker a claim ends that may be applied.
-            Err(error) if error.is_lost() || error.outcome_unknown() => Err(NotTaken::Restart),
-            Err(error) => Err(NotTaken::Failed(error.into())),
-        }
-    }
-
-    /// Moves an item to the failed ones whose last taker was lost. Another process may be faster.
-    async fn move_exhausted(
-        &self,
-        worker: &mut QueueWorker,
-        item: ItemName,
-        stored: &StoredItem,
-        stat: &Stat,
-    ) -> Result<(), NotTaken> {
-        let (path, failed) =
-            (self.items.child(&item.to_string()).map_err(Error::from)?, self.failed_directory()?);
-        let target = failed.child(&item.to_string()).map_err(Error::from)?;
-        let data = stored.clone().failed("the last taker was lost", self.now()).encode();
-        info!(%path, attempts = stored.attempts, "an item failed too often");
-        let moved = worker
-            .record
-            .commit(&worker.hold, |txn| txn.delete(&path, stat.version).create(&target, data))
-            .await;
-        match moved {
-            Err(TxnError::Refused { path: refused, refusal: Refusal::NoNode, .. })
-                if refused == self.manager().whole_path(&target) =>
-            {
-                Ok(self.create_directory(&failed).await?)
-            }
-            Err(TxnError::Refused { .. }) if worker.record.is_broken() => Err(NotTaken::Restart),
-            Ok(_) | Err(TxnError::Refused { .. }) => Ok(()),
-            Err(error) if error.is_lost() => Err(NotTaken::Restart),
-            Err(error) => Err(NotTaken::Failed(error.into())),
-        }
-    }
-
-    async fn is_free(
-        &self,
-        item: ItemName,
-        stored: &StoredItem,
-        deadline: Deadline,
-    ) -> Result<bool, NotTaken> {
-        let Some(claim) = &stored.claim else { return Ok(true) };
-        let is_listed = self.shared.candidates.lock().has_worker(claim);
-        let mut known = if is_listed { ClaimNode::Exists } else { ClaimNode::Unread };
-        loop {
-            match judge(stored, known) {
-                Verdict::Free => return Ok(true),
-                Verdict::Claimed | Verdict::NotDue(_) | Verdict::Exhausted => {
-                    self.shared.candidates.lock().met_claim(item, claim);
-                    return Ok(false);
-                }
-                Verdict::ReadClaim => {
-                    let node = self.workers.directory().child(claim).map_err(Error::from)?;
-                    known = match self.read(&node, deadline).await? {
-                        Some(_) => ClaimNode::Exists,
-                        None => ClaimNode::Missing,
-                    };
-                }
-            }
-        }
-    }
-
-    async fn read(&self, path: &ZnodePath, deadline: Deadline) -> Result<Option<(Vec<u8>, Stat)>, NotTaken> {
+    ) -> Result<Option<(Vec<u8>, Stat)>, NotTaken> {
         loop {
             match self.manager().znodes().read(path).await {
                 Ok(read) => return Ok(read),
@@ -350,10 +233,6 @@ impl<T: SharedData> WorkQueue<T> {
                 Err(error) => return Err(NotTaken::Failed(error)),
             }
         }
-    }
-
-    fn unreadable(&self, path: &ZnodePath, cause: String) -> Error {
-        WorkQueueError::Unreadable { path: self.manager().whole_path(path), cause }.into()
     }
 }
 
@@ -365,12 +244,4 @@ fn is_passing(error: &Error) -> bool {
 /// What a taker waits for.
 fn waiting() -> Phase {
     Phase::Recipe("waiting for an item that is free".into())
-}
-
-/// An item that was claimed.
-struct Claimed<T> {
-    stored: StoredItem,
-    value: T,
-    /// The transaction of the claim.
-    claimed_at: Zxid,
 }

@@ -1,7 +1,11 @@
 use std::fmt::{self, Debug, Formatter};
 
-use lockkeeper_core::{Deadline, DetachedNode, Error, Hold, HoldExt, LockQueue, NodeName, ZnodePath};
+use lockkeeper_core::{
+    Deadline, DetachedNode, Error, Hold, HoldExt, LockQueue, NodeName, Refusal, Txn, TxnError, ZnodePath,
+};
 
+use super::error::WorkQueueError;
+use super::item_claim::ItemClaim;
 use super::record::WorkerRecord;
 
 /// A worker: the node that claims items, and the record of its transactions. It claims one item at a time.
@@ -11,6 +15,8 @@ pub(super) struct QueueWorker {
     // Drop order: the claim ends first.
     pub(super) hold: Hold,
     pub(super) record: WorkerRecord,
+    /// The node that claims the item, in the layouts of other clients.
+    pub(super) claim: Option<ItemClaim>,
 }
 
 impl QueueWorker {
@@ -25,7 +31,7 @@ impl QueueWorker {
         hold.defer_loss_report();
         let name = NodeName::create_id(hold.path().name()).unwrap_or_else(|| hold.path().name());
         let record = WorkerRecord::create(hold.manager(), records.child(name)?).await?;
-        Ok(Self { hold, record })
+        Ok(Self { hold, record, claim: None })
     }
 
     /// The name that items are claimed by.
@@ -38,13 +44,55 @@ impl QueueWorker {
         self.name().bytes().fold(5381, |hash: usize, byte| hash.wrapping_mul(33) ^ usize::from(byte))
     }
 
+    /// Commits these writes, and ends the claim with them if that has a node of its own.
+    pub(super) async fn commit_end(
+        &mut self,
+        writes: impl FnOnce(Txn<'static>) -> Txn<'static>,
+    ) -> Result<(), TxnError> {
+        self.set_claim_in_doubt(true);
+        let Self { hold, record, claim } = &mut *self;
+        let unclaim = |txn| claim.iter().fold(txn, |txn, claim| claim.delete(txn));
+        record.commit(hold, |txn| unclaim(writes(txn))).await?;
+        self.claim_ended();
+        Ok(())
+    }
+
+    /// Why the item at `path` was not ended.
+    pub(super) fn end_error(&self, path: &ZnodePath, error: TxnError) -> Error {
+        let TxnError::Refused { path: refused, refusal, .. } = &error else { return error.into() };
+        let whole = |path| self.hold.manager().whole_path(path);
+        let (is_item, is_claim) = (
+            *refused == whole(path),
+            self.claim.as_ref().is_some_and(|claim| *refused == whole(claim.path())),
+        );
+        match refusal {
+            Refusal::NoNode if is_item => WorkQueueError::Deleted { path: whole(path) }.into(),
+            Refusal::BadVersion | Refusal::NoNode if is_claim || (is_item && self.claim.is_some()) => {
+                WorkQueueError::ClaimDeleted { path: whole(path) }.into()
+            }
+            _ => error.into(),
+        }
+    }
+
+    /// A transaction has ended the claim, or has not created it.
+    pub(super) fn claim_ended(&mut self) {
+        self.claim.take().into_iter().for_each(ItemClaim::ended);
+    }
+
+    /// Whether a transaction that creates or ends the claim may be applied still.
+    pub(super) fn set_claim_in_doubt(&mut self, is_in_doubt: bool) {
+        if let Some(claim) = &mut self.claim {
+            claim.set_in_doubt(is_in_doubt);
+        }
+    }
+
     /// Keeps the worker for the next call of this process. `None` if it must not be kept: its node is lost,
     /// its record is broken, or one of its transactions may be applied still.
     pub(super) fn park(self) -> Option<ParkedWorker> {
-        if self.record.is_broken() {
+        if self.record.is_broken() || self.claim.is_some() {
             return None;
         }
-        let Self { hold, record } = self;
+        let Self { hold, record, .. } = self;
         Some(ParkedWorker { node: hold.detach().ok()?, record })
     }
 }
@@ -61,7 +109,7 @@ impl ParkedWorker {
         let Self { node, record } = self;
         let hold = node.attach().ok()?;
         hold.defer_loss_report();
-        Some(QueueWorker { hold, record })
+        Some(QueueWorker { hold, record, claim: None })
     }
 }
 

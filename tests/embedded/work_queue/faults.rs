@@ -8,9 +8,10 @@ use lockkeeper::znodes::Version;
 use lockkeeper::{ConnectionManager, Error};
 use lockkeeper_test_recipes::mutex::Plain;
 use lockkeeper_testserver::fault::Subject;
+use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::{Fault, Op, When};
 
-use super::{Queue, client, drain, items, put, queue, server, take, write, written};
+use super::{Layout, Queue, client, drain, put, queue, server, take, write, written};
 use crate::cancellation::dropped_anywhere;
 use crate::fixture::WRITTEN;
 use crate::limit::within;
@@ -61,9 +62,9 @@ async fn work(queue: Queue) -> Puts {
 }
 
 /// The number of requests of each kind.
-async fn requests() -> BTreeMap<String, (Op, u64)> {
+async fn requests(layout: Layout) -> BTreeMap<String, (Op, u64)> {
     let server_fixture = server().await;
-    let queue = queue(&client(&server_fixture).await);
+    let queue = layout.queue(&client(&server_fixture).await);
     let session = server_fixture.sessions_of_actor()[0];
     let transcript = server_fixture.server.transcript();
     work(queue).await;
@@ -78,8 +79,8 @@ async fn requests() -> BTreeMap<String, (Op, u64)> {
     counts
 }
 
-async fn strike(op: Op, nth: u64, strike: Strike) {
-    let case = format!("{strike:?} at {op:?} {nth}");
+async fn strike(layout: Layout, op: Op, nth: u64, strike: Strike) {
+    let case = format!("{layout:?}: {strike:?} at {op:?} {nth}");
     let server_fixture = server().await;
     let manager = client(&server_fixture).await;
     let session = server_fixture.sessions_of_actor()[0];
@@ -88,7 +89,7 @@ async fn strike(op: Op, nth: u64, strike: Strike) {
         Strike::Late => Fault::HoldRequest,
     };
     let armed = server_fixture.server.fault(When::op(op).session(session).nth(nth), fault);
-    let mut working = tokio::spawn(work(queue(&manager)));
+    let mut working = tokio::spawn(work(layout.queue(&manager)));
     let puts = tokio::select! {
         puts = &mut working => puts.unwrap(),
         () = armed.hit() => {
@@ -111,11 +112,11 @@ async fn strike(op: Op, nth: u64, strike: Strike) {
             within(&case, working).await.unwrap().unwrap()
         }
     };
-    drop(manager);
-    // Until no worker of the actor claims an item.
+    // Until no worker of the actor claims an item, in the session that it has still.
+    let items = |machine: &Machine| children(machine, layout.items()).len();
     let drained = async {
-        while !server_fixture.server.inspect(items).is_empty() {
-            drain(&queue(&server_fixture.rival)).await;
+        while server_fixture.server.inspect(items) > 0 {
+            drain(&layout.queue(&server_fixture.rival)).await;
         }
     };
     within(&case, drained).await.unwrap();
@@ -134,15 +135,17 @@ async fn strike(op: Op, nth: u64, strike: Strike) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_item_is_done_once_under_every_fault_at_every_request() {
     let mut cases = 0;
-    for (op, count) in requests().await.into_values() {
-        for nth in 1..=count {
-            for one in STRIKES {
-                strike(op, nth, one).await;
-                cases += 1;
+    for layout in [Layout::Own, Layout::Curator, Layout::Kazoo] {
+        for (op, count) in requests(layout).await.into_values() {
+            for nth in 1..=count {
+                for one in STRIKES {
+                    strike(layout, op, nth, one).await;
+                    cases += 1;
+                }
             }
         }
     }
-    assert!(cases > 50, "{cases}");
+    assert!(cases > 150, "{cases}");
 }
 
 #[tokio::test]
@@ -196,7 +199,7 @@ async fn a_put_whose_answer_is_lost_puts_once() {
         let when = When::op(Op::Multi).path(&format!("{}/*", super::ITEMS)).session(session);
         let lost = server_fixture.server.fault(when, fault);
         put(&queue, &["b"]).await;
-        assert_eq!((lost.hits(), server_fixture.server.inspect(items).len()), (1, 2), "{fault:?}");
+        assert_eq!((lost.hits(), server_fixture.server.inspect(super::items).len()), (1, 2), "{fault:?}");
     }
 }
 
@@ -254,15 +257,26 @@ async fn a_taker_waits_longer_than_one_request_may_take() {
 
 #[tokio::test]
 async fn calls_dropped_anywhere_under_any_fault_leave_no_worker() {
-    let calls = |actor: ConnectionManager| async move {
-        let queue = queue(&actor);
-        let _ = queue.put(&"a".to_owned()).await;
-        if let Ok(Some(item)) = queue.try_take().await {
-            // The item may be lost by now.
-            let _ = item.done().await;
-        }
-    };
-    dropped_anywhere(&Plain, calls).await;
+    dropped_anywhere(&Plain, |actor| calls(actor, Layout::Own)).await;
+}
+
+#[tokio::test]
+async fn calls_dropped_anywhere_under_any_fault_leave_no_claim_in_the_layout_of_curator() {
+    dropped_anywhere(&Plain, |actor| calls(actor, Layout::Curator)).await;
+}
+
+#[tokio::test]
+async fn calls_dropped_anywhere_under_any_fault_leave_no_claim_in_the_layout_of_kazoo() {
+    dropped_anywhere(&Plain, |actor| calls(actor, Layout::Kazoo)).await;
+}
+
+async fn calls(actor: ConnectionManager, layout: Layout) {
+    let queue = layout.queue(&actor);
+    let _ = queue.put(&"a".to_owned()).await;
+    if let Ok(Some(item)) = queue.try_take().await {
+        // The item may be lost by now.
+        let _ = item.done().await;
+    }
 }
 
 #[tokio::test]

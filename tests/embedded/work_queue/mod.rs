@@ -3,6 +3,7 @@
 mod calls;
 mod ends;
 mod faults;
+mod layouts;
 
 use std::time::Duration;
 
@@ -35,6 +36,59 @@ async fn client(server_fixture: &ServerFixture) -> ConnectionManager {
 
 fn queue(manager: &ConnectionManager) -> Queue {
     WorkQueue::new(manager, LOCK).unwrap()
+}
+
+/// Whose nodes a queue has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    Own,
+    Curator,
+    Priority,
+    Delay,
+    Id,
+    Kazoo,
+}
+
+impl Layout {
+    const OF_PEERS: [Self; 5] = [Self::Curator, Self::Priority, Self::Delay, Self::Id, Self::Kazoo];
+
+    fn queue(self, manager: &ConnectionManager) -> Queue {
+        let (path, claims) = (self.items(), self.claims());
+        match self {
+            Self::Own => queue(manager),
+            Self::Curator => WorkQueue::in_curator_layout(manager, path, claims).unwrap(),
+            Self::Priority => WorkQueue::in_curator_priority_layout(manager, path, claims).unwrap(),
+            Self::Delay => WorkQueue::in_curator_delay_layout(manager, path, claims).unwrap(),
+            Self::Id => WorkQueue::in_curator_id_layout(manager, path, claims).unwrap(),
+            Self::Kazoo => WorkQueue::in_kazoo_layout(manager, LOCK).unwrap(),
+        }
+    }
+
+    /// The directory of the items.
+    fn items(self) -> &'static str {
+        match self {
+            Self::Own => ITEMS,
+            Self::Kazoo => "/locks/lock/entries",
+            _ => "/curator-queue",
+        }
+    }
+
+    /// The directory of the claims. Also that of the workers, in Curator's layouts.
+    fn claims(self) -> &'static str {
+        if self == Self::Kazoo { "/locks/lock/taken" } else { LOCK }
+    }
+
+    /// The begin of a name that another client gives an item.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Own => "100-",
+            Self::Curator => "queue-",
+            Self::Priority => "queue-0FFFFFFFF",
+            Self::Delay => "queue-|00000001|",
+            Self::Id => "queue-|a|",
+            Self::Kazoo => "entry-100-",
+        }
+    }
 }
 
 async fn put(queue: &Queue, values: &[&str]) {
