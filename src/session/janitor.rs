@@ -74,8 +74,8 @@ pub(crate) fn delete_own(
     session.cleanup_jobs().submit(path, job);
 }
 
-/// As [`delete_own`], for a node that transactions create which check the node at `rests_on`. If there is one,
-/// it is deleted first: so no such transaction is applied later.
+/// As [`delete_own`], for a node that transactions create which check the node at `rests_on`. If that is
+/// given, it is deleted first: so no such transaction is applied later.
 pub(crate) fn delete_named(
     session: &Session,
     path: &str,

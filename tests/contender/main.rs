@@ -22,6 +22,7 @@
 //! waits until it is killed.
 
 mod peer;
+mod queues;
 mod values;
 
 use std::error::Error;

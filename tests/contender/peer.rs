@@ -13,6 +13,10 @@
 //!                                     true or false
 //! tryvalue THREAD PATH TEXT           the same of a SharedValue: appends the text
 //! addlong THREAD PATH NUMBER TIMES    a Counter: answers the last sum
+//! offer THREAD PATH KIND LOCKS DETAIL VALUE,...
+//!                                     puts items into a WorkQueue with the nodes of another client
+//! workoff THREAD PATH KIND LOCKS RECEIPTS
+//!                                     takes items from now on: each is a node in RECEIPTS
 //! ```
 
 use std::collections::HashMap;
@@ -25,8 +29,8 @@ use lockkeeper::{ConnectionManager, Election, MultiLockGuard, Mutex, RwLock, Sem
 use parking_lot::Mutex as Shared;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::say;
 use crate::values::Values;
+use crate::{queues, say};
 
 type Failure = Box<dyn Error + Send + Sync>;
 type Held = Arc<Shared<HashMap<(String, String), MultiLockGuard>>>;
@@ -83,6 +87,8 @@ async fn obey(
             let [number, times, ..] = rest else { return Err("how much?".into()) };
             return values.add(path, number.parse()?, times.parse()?).await;
         }
+        "offer" => return queues::offer(manager, path, rest).await,
+        "workoff" => return queues::work_off(manager, path, rest).await,
         _ => {
             let guard = held.lock().remove(&((*thread).to_owned(), (*path).to_owned()));
             guard.ok_or("not held")?.release().await.map_err(|errors| errors.to_string())?;

@@ -33,6 +33,41 @@ const QUEUE: &str = "/queue";
 /// One node for each time that an item was done.
 const RECEIPTS: &str = "/receipts";
 
+/// Whose nodes the queue of a seed has.
+#[derive(Clone, Copy)]
+enum Layout {
+    Own,
+    Curator,
+    Kazoo,
+}
+
+impl Layout {
+    fn of(seed: u64) -> Self {
+        match seed % 3 {
+            0 => Self::Own,
+            1 => Self::Curator,
+            _ => Self::Kazoo,
+        }
+    }
+
+    fn queue(self, manager: &ConnectionManager) -> WorkQueue<String> {
+        match self {
+            Self::Own => WorkQueue::new(manager, QUEUE).unwrap(),
+            Self::Curator => WorkQueue::in_curator_layout(manager, self.items(), QUEUE).unwrap(),
+            Self::Kazoo => WorkQueue::in_kazoo_layout(manager, QUEUE).unwrap(),
+        }
+    }
+
+    /// The directory of the items.
+    fn items(self) -> &'static str {
+        match self {
+            Self::Own => "/queue/items",
+            Self::Curator => "/items",
+            Self::Kazoo => "/queue/entries",
+        }
+    }
+}
+
 /// What is known of the put of each value; `None` without an answer.
 type Puts = Arc<Mutex<BTreeMap<String, Option<Outcome>>>>;
 
@@ -54,13 +89,13 @@ async fn simulate(seed: u64, is_traced: bool) -> (Vec<String>, Vec<String>) {
         world.keep_trace();
     }
     lost::listen(&world);
-    let (oracle, puts) = (Oracle::default(), Puts::default());
+    let (layout, oracle, puts) = (Layout::of(seed), Oracle::default(), Puts::default());
     let clients: Vec<_> = (0..plan.processes)
         .map(|number| {
             let process = Process::new(number, plan.drift, rng.fork());
             world.add(&process);
             let (world, oracle, puts) = (world.clone(), oracle.clone(), Arc::clone(&puts));
-            let client = Client { world, oracle, puts, process: Arc::clone(&process) };
+            let client = Client { world, layout, oracle, puts, process: Arc::clone(&process) };
             process.run(client.live(rng.fork()))
         })
         .collect();
@@ -75,7 +110,7 @@ async fn simulate(seed: u64, is_traced: bool) -> (Vec<String>, Vec<String>) {
     match timeout(patience, futures::future::join_all(clients)).await {
         Err(_) => oracle.breach(&world, "liveness: a process has not ended its work".to_owned()),
         // Those of the processes that have not crashed are kept until all is judged.
-        Ok(_pools) => judge(&world, &oracle, &puts.lock()),
+        Ok(_pools) => judge(&world, layout, &oracle, &puts.lock()),
     }
     running.abort();
     lost::end();
@@ -85,6 +120,7 @@ async fn simulate(seed: u64, is_traced: bool) -> (Vec<String>, Vec<String>) {
 /// One process, which puts and takes.
 struct Client {
     world: World,
+    layout: Layout,
     oracle: Oracle,
     puts: Puts,
     process: Arc<Process>,
@@ -96,7 +132,7 @@ impl Client {
         let (plan, number) = (self.world.plan(), self.process.number);
         let pool = connect(&self.world, &self.process, &mut rng).await;
         let manager = pool.for_path(QUEUE);
-        let queue = WorkQueue::<String>::new(manager, QUEUE).unwrap();
+        let queue = self.layout.queue(manager);
         let znodes = manager.znodes();
         let receipts = || znodes.create(RECEIPTS, b"", CreateMode::Persistent);
         let exists = |error: &Error| matches!(error, Error::Refused { refusal: Refusal::NodeExists, .. });
@@ -155,7 +191,7 @@ impl Client {
                 None => return false,
             }
         }
-        let left = self.patiently(manager.znodes().children(format!("{QUEUE}/items")).await);
+        let left = self.patiently(manager.znodes().children(self.layout.items()).await);
         left.is_some_and(|left| left.unwrap_or_default().is_empty())
     }
 
@@ -180,13 +216,13 @@ async fn done(item: WorkItem<String>) -> Result<(), Error> {
     item.done_with(|txn| txn.create_sequential(receipt, b"")).await
 }
 
-fn judge(world: &World, oracle: &Oracle, puts: &BTreeMap<String, Option<Outcome>>) {
+fn judge(world: &World, layout: Layout, oracle: &Oracle, puts: &BTreeMap<String, Option<Outcome>>) {
     let names = |path: &str| {
         world
             .machine(|machine| machine.tree().node(path).map(|node| node.children.clone()))
             .unwrap_or_default()
     };
-    let items = names(&format!("{QUEUE}/items"));
+    let items = names(layout.items());
     if !items.is_empty() {
         oracle.breach(world, format!("queue: the items {items:?} are left"));
     }

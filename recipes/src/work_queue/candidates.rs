@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::layout::Layout;
+use super::item_layout::ItemLayout;
 use super::name::ItemName;
 
 /// After a collision with another process, a taker goes on to one of so many first items.
@@ -30,7 +30,7 @@ pub(super) struct ItemCandidates {
 
 impl ItemCandidates {
     /// Records a list of the items, and of the nodes that claim items.
-    pub(super) fn listed(&mut self, layout: Layout, items: &[String], workers: Vec<String>, now: i64) {
+    pub(super) fn listed(&mut self, layout: ItemLayout, items: &[String], workers: Vec<String>, now: i64) {
         let mut items: Vec<ItemName> = items.iter().filter_map(|name| layout.parse(name)).collect();
         items.sort_unstable();
         self.workers = workers.into_iter().collect();
@@ -110,14 +110,14 @@ mod tests {
     }
 
     fn item(number: u32) -> ItemName {
-        Layout::Own.parse(&format!("100-{number:010}")).unwrap()
+        ItemLayout::Own.parse(&format!("100-{number:010}")).unwrap()
     }
 
     #[test]
     fn one_taker_takes_the_first_item_first() {
         let mut candidates = ItemCandidates::default();
         assert_eq!(candidates.next(None), None);
-        candidates.listed(Layout::Own, &names(&[3, 1, 2]), Vec::new(), 0);
+        candidates.listed(ItemLayout::Own, &names(&[3, 1, 2]), Vec::new(), 0);
         assert_eq!([candidates.next(None), candidates.next(None)], [Some(item(1)), Some(item(2))]);
     }
 
@@ -125,9 +125,9 @@ mod tests {
     fn an_item_is_skipped_as_long_as_the_node_of_its_worker_is_listed() {
         let mut candidates = ItemCandidates::default();
         candidates.met_claim(item(1), "a");
-        candidates.listed(Layout::Own, &names(&[1, 2]), vec!["a".to_owned()], 0);
+        candidates.listed(ItemLayout::Own, &names(&[1, 2]), vec!["a".to_owned()], 0);
         assert_eq!(candidates.next(None), Some(item(2)));
-        candidates.listed(Layout::Own, &names(&[1, 2]), vec!["b".to_owned()], 0);
+        candidates.listed(ItemLayout::Own, &names(&[1, 2]), vec!["b".to_owned()], 0);
         assert_eq!(candidates.next(None), Some(item(1)));
     }
 
@@ -135,9 +135,9 @@ mod tests {
     fn a_delayed_item_is_skipped_until_it_is_due() {
         let mut candidates = ItemCandidates::default();
         candidates.met_delay(item(1), 10);
-        candidates.listed(Layout::Own, &names(&[1, 2]), Vec::new(), 9);
+        candidates.listed(ItemLayout::Own, &names(&[1, 2]), Vec::new(), 9);
         assert_eq!((candidates.next(None), candidates.next_due()), (Some(item(2)), Some(10)));
-        candidates.listed(Layout::Own, &names(&[1, 2]), Vec::new(), 10);
+        candidates.listed(ItemLayout::Own, &names(&[1, 2]), Vec::new(), 10);
         assert_eq!((candidates.next(None), candidates.next_due()), (Some(item(1)), None));
     }
 
@@ -145,7 +145,7 @@ mod tests {
     fn a_list_serves_takes_in_proportion_to_its_length() {
         for (length, takes) in [(1, 1), (8, 2), (800, 101)] {
             let mut candidates = ItemCandidates::default();
-            candidates.listed(Layout::Own, &names(&(0..length).collect::<Vec<_>>()), Vec::new(), 0);
+            candidates.listed(ItemLayout::Own, &names(&(0..length).collect::<Vec<_>>()), Vec::new(), 0);
             let mut taken = 0;
             while let Some(item) = candidates.next(None) {
                 candidates.taken(item, "a");
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_collision_goes_on_among_the_first_items() {
         let mut candidates = ItemCandidates::default();
-        candidates.listed(Layout::Own, &names(&(0..40).collect::<Vec<_>>()), Vec::new(), 0);
+        candidates.listed(ItemLayout::Own, &names(&(0..40).collect::<Vec<_>>()), Vec::new(), 0);
         for spread in [5, 21, usize::MAX] {
             let next = candidates.next(Some(spread)).unwrap();
             assert!(next < item(20), "{next}");
@@ -171,9 +171,9 @@ mod tests {
     fn an_item_that_is_claimed_by_a_node_of_its_name_is_skipped() {
         let mut candidates = ItemCandidates::default();
         let items = ["queue-0000000001", "queue-0000000002"].map(str::to_owned);
-        candidates.listed(Layout::Curator, &items, vec![items[0].clone(), "workers".to_owned()], 0);
+        candidates.listed(ItemLayout::Curator, &items, vec![items[0].clone(), "workers".to_owned()], 0);
         assert_eq!(candidates.next(None).as_ref().map(ItemName::as_str), Some("queue-0000000002"));
-        candidates.listed(Layout::Curator, &items, Vec::new(), 0);
+        candidates.listed(ItemLayout::Curator, &items, Vec::new(), 0);
         assert_eq!(candidates.next(None).as_ref().map(ItemName::as_str), Some("queue-0000000001"));
     }
 
@@ -181,9 +181,9 @@ mod tests {
     fn an_item_with_a_time_in_its_name_is_skipped_until_it_is_due() {
         let mut candidates = ItemCandidates::default();
         let items = ["queue-|0000000A|0000000001".to_owned()];
-        candidates.listed(Layout::CuratorDelay, &items, Vec::new(), 9);
+        candidates.listed(ItemLayout::CuratorDelay, &items, Vec::new(), 9);
         assert_eq!((candidates.next(None), candidates.next_due()), (None, Some(10)));
-        candidates.listed(Layout::CuratorDelay, &items, Vec::new(), 10);
+        candidates.listed(ItemLayout::CuratorDelay, &items, Vec::new(), 10);
         assert!(candidates.next(None).is_some());
     }
 }

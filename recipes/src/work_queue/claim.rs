@@ -7,7 +7,7 @@ use super::decide::{ClaimNode, Verdict, judge, judge_free};
 use super::error::WorkQueueError;
 use super::handle::WorkQueue;
 use super::item_claim::ItemClaim;
-use super::layout::NodeData;
+use super::item_layout::NodeData;
 use super::name::ItemName;
 use super::record::RecordedTxn;
 use super::stored::StoredItem;
@@ -17,6 +17,9 @@ use crate::value::SharedData;
 
 /// How long a process leaves an item alone whose data it could not read, in milliseconds.
 const UNREADABLE_AGAIN: i64 = 60_000;
+
+/// The pause before a process claims an item again whose last claim it is still deleting, in milliseconds.
+const LEAVING_AGAIN: i64 = 50;
 
 /// An item that was claimed.
 pub(super) struct Claimed<T> {
@@ -83,8 +86,11 @@ impl<T: SharedData> WorkQueue<T> {
             Err(cause) => return Err(self.unreadable(&item, cause.to_string()).into()),
         };
         if let Some(claim) = self.claim_path(name)? {
-            let Some(claim) = ItemClaim::begin(&worker.hold, claim, name, &self.shared)? else {
-                return Ok(ClaimTry::Collision);
+            let Some(claim) = ItemClaim::begin(&worker.hold, claim, name, &self.shared.free)? else {
+                // An earlier claim of this process is being deleted.
+                let again = self.now().saturating_add(LEAVING_AGAIN);
+                self.shared.candidates.lock().met_delay(name.clone(), again);
+                return Ok(ClaimTry::Next);
             };
             worker.claim = Some(claim);
         }
@@ -133,6 +139,10 @@ impl<T: SharedData> WorkQueue<T> {
             }
             // Another client has touched the record: this worker commits nothing more.
             Err(TxnError::Refused { .. }) if worker.record.is_broken() => Err(NotTaken::Restart),
+            Err(error) if self.is_without_directory(item, &error) => {
+                worker.claim_ended();
+                Ok(self.make_claims_directory().await.map(|()| None)?)
+            }
             Err(TxnError::Refused {
                 refusal: refusal @ (Refusal::BadVersion | Refusal::NoNode | Refusal::NodeExists),
                 ..
@@ -167,7 +177,7 @@ impl<T: SharedData> WorkQueue<T> {
             {
                 Ok(self.create_directory(&failed).await?)
             }
-            changed => self.changed_free(worker, item, changed),
+            changed => self.changed_free(worker, item, changed).await,
         }
     }
 
@@ -189,7 +199,7 @@ impl<T: SharedData> WorkQueue<T> {
         let write = |txn: Txn<'static>| items.fold(txn, |txn, item| txn.create_sequential(&prefix, item));
         let changed = self.commit_free(worker, item, write).await;
         self.shared.candidates.lock().forget_list();
-        self.changed_free(worker, item, changed)
+        self.changed_free(worker, item, changed).await
     }
 
     /// Deletes an item that nobody has, and commits these writes with it.
@@ -208,7 +218,7 @@ impl<T: SharedData> WorkQueue<T> {
         worker.record.commit(&worker.hold, commit).await
     }
 
-    fn changed_free(
+    async fn changed_free(
         &self,
         worker: &QueueWorker,
         item: &ReadItem<'_>,
@@ -216,6 +226,7 @@ impl<T: SharedData> WorkQueue<T> {
     ) -> Result<(), NotTaken> {
         match changed {
             Err(TxnError::Refused { .. }) if worker.record.is_broken() => Err(NotTaken::Restart),
+            Err(error) if self.is_without_directory(item, &error) => Ok(self.make_claims_directory().await?),
             Err(TxnError::Refused { refusal: Refusal::NodeExists, .. }) if self.claims.is_some() => {
                 self.shared.candidates.lock().met_claim(item.name.clone(), item.name.as_str());
                 Ok(())
@@ -224,6 +235,13 @@ impl<T: SharedData> WorkQueue<T> {
             Err(error) if error.is_lost() => Err(NotTaken::Restart),
             Err(error) => Err(NotTaken::Failed(error.into())),
         }
+    }
+
+    /// Whether a claim was refused because its directory does not exist: another client has deleted it.
+    fn is_without_directory(&self, item: &ReadItem<'_>, error: &TxnError) -> bool {
+        let TxnError::Refused { path, refusal: Refusal::NoNode, .. } = error else { return false };
+        let is_claim = |claim| *path == self.manager().whole_path(claim);
+        self.claim_path(item.name).ok().flatten().as_ref().is_some_and(is_claim)
     }
 
     /// Whether no worker has the item. In the layouts of other clients, the transaction of the claim decides.

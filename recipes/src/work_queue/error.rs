@@ -15,7 +15,8 @@ pub enum WorkQueueError {
         /// The number of items that it has room for.
         capacity: u32,
     },
-    /// The data of an item is no value of the queue's type. The item is given up, and stays in its place.
+    /// The data of an item is no value of the queue's type. The item stays in its place, and is not claimed.
+    /// This process takes other items, and reads that one again after a minute.
     #[error("the data of the item {path} is no value of this queue ({cause}); put it right, or delete it")]
     Unreadable {
         /// The path of the item.

@@ -8,7 +8,7 @@ use lockkeeper_core::{
     Read, Refusal, Rule, WholePath, ZnodePath,
 };
 
-use super::layout::Layout;
+use super::item_layout::ItemLayout;
 use super::name::{FAILED, ITEMS, ItemName, RECORDS, WORKERS};
 use super::shared::SharedWork;
 use super::sweep::sweep_records;
@@ -67,7 +67,7 @@ const CAPACITY_MAX: u32 = 40_000;
 /// The item of an expired session is lost: [`lost`](super::WorkItem::lost) resolves before another process
 /// can take it. A waiting taker goes on in the next session.
 ///
-/// # Layout
+/// # ItemLayout
 ///
 /// `<path>/items/<priority>-<number>` is an item, persistent; its data names its worker. `<path>/failed` has
 /// those that failed, and `<path>/ids` those that were put [by id](Self::put_once).
@@ -96,7 +96,7 @@ const CAPACITY_MAX: u32 = 40_000;
 /// ```
 pub struct WorkQueue<T> {
     pub(super) path: ZnodePath,
-    pub(super) layout: Layout,
+    pub(super) layout: ItemLayout,
     /// The directory of the items.
     pub(super) items: ZnodePath,
     /// The directory of the nodes that claim items, in the layouts of other clients.
@@ -120,13 +120,13 @@ impl<T: SharedData> WorkQueue<T> {
     pub fn new(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let path = limits::own_path(path, "give it a path of its own, such as /queues/a")?;
         let (items, base) = (path.child(ITEMS)?, path.clone());
-        Self::in_layout(manager, path, Layout::Own, items, None, base)
+        Self::in_layout(manager, path, ItemLayout::Own, items, None, base)
     }
 
     pub(super) fn in_layout(
         manager: &ConnectionManager,
         path: ZnodePath,
-        layout: Layout,
+        layout: ItemLayout,
         items: ZnodePath,
         claims: Option<ZnodePath>,
         base: ZnodePath,
@@ -249,7 +249,9 @@ impl<T: SharedData> WorkQueue<T> {
         if let Some(worker) = self.shared.unpark() {
             return Ok(worker);
         }
-        self.make_claims_directory().await?;
+        if !self.shared.has_claims_directory.load(Ordering::Acquire) {
+            self.make_claims_directory().await?;
+        }
         let worker = QueueWorker::create(&self.workers, &self.records, deadline).await?;
         if self.shared.begin_sweep() {
             let (records, workers) = (self.records.clone(), self.workers.directory().clone());
@@ -260,11 +262,8 @@ impl<T: SharedData> WorkQueue<T> {
 
     /// Creates the directory of the claims before a node of ours is below it: it would be a container
     /// otherwise, which the server deletes, and other clients create it only when they start.
-    async fn make_claims_directory(&self) -> Result<(), Error> {
+    pub(super) async fn make_claims_directory(&self) -> Result<(), Error> {
         let Some(claims) = &self.claims else { return Ok(()) };
-        if self.shared.has_claims_directory.load(Ordering::Acquire) {
-            return Ok(());
-        }
         self.manager().znodes().ensure(claims).await?;
         self.shared.has_claims_directory.store(true, Ordering::Release);
         Ok(())

@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use lockkeeper_core::{Deadline, Error, Refusal, Stat, TxnError, Version, WholePath, ZnodePath, count_of};
 
 use super::handle::WorkQueue;
-use super::layout::NodeData;
+use super::item_layout::NodeData;
 use super::name::ItemName;
 use super::stored::StoredItem;
 use crate::inspection::estimated_time;

@@ -11,7 +11,7 @@ use tracing::{debug, info};
 use super::claim::Claimed;
 use super::decide::{Verdict, judge_free};
 use super::handle::WorkQueue;
-use super::layout::{Layout, PutOptions};
+use super::item_layout::{ItemLayout, PutOptions};
 use super::name::ItemName;
 use super::shared::FreedItem;
 use super::stored::StoredItem;
@@ -35,7 +35,7 @@ pub struct WorkItem<T> {
     path: ZnodePath,
     /// What the item has as long as nobody else claims it.
     version: Version,
-    layout: Layout,
+    layout: ItemLayout,
     items: ZnodePath,
     token: FencingToken,
     value: T,
@@ -227,9 +227,9 @@ impl<T> WorkItem<T> {
         let (due, path, version) = (Some(millis(time)), self.path.clone(), self.version);
         let data = self.layout.encode(&StoredItem { due, ..self.stored.clone() });
         match self.layout {
-            Layout::Own => self.give_up(|txn| txn.set(&path, data, version)).await,
+            ItemLayout::Own => self.give_up(|txn| txn.set(&path, data, version)).await,
             // The time is in the name.
-            Layout::CuratorDelay => {
+            ItemLayout::CuratorDelay => {
                 let prefix = self.layout.prefix(PutOptions { due, ..PutOptions::default() }, 0);
                 let next = self.items.child(&prefix)?;
                 self.give_up(|txn| txn.delete(&path, version).create_sequential(&next, data)).await

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lockkeeper_core::{CreateMode, Epoch, Error, Hold, HoldExt, NamedNode, Txn, ZnodePath};
 
+use super::free_items::FreeItems;
 use super::name::ItemName;
-use super::shared::SharedWork;
 
 /// The version of a claim of ours: it is written once. Other clients do not write theirs, which have the
 /// version 0.
@@ -18,7 +18,7 @@ pub(super) struct ItemClaim {
     path: ZnodePath,
     epoch: Epoch,
     item: ItemName,
-    shared: Arc<SharedWork>,
+    free: Arc<FreeItems>,
 }
 
 impl ItemClaim {
@@ -28,21 +28,21 @@ impl ItemClaim {
         hold: &Hold,
         path: ZnodePath,
         item: &ItemName,
-        shared: &Arc<SharedWork>,
+        free: &Arc<FreeItems>,
     ) -> Result<Option<Self>, Error> {
         let epoch = hold.epoch();
-        if !shared.begin_claim(epoch, item) {
+        if !free.begin_claim(epoch, item) {
             return Ok(None);
         }
         let gone = {
-            let (shared, item) = (Arc::clone(shared), item.clone());
+            let (free, item) = (Arc::clone(free), item.clone());
             move || {
-                shared.end_claim(epoch, &item);
-                shared.announce_free();
+                free.end_claim(epoch, &item);
+                free.announce();
             }
         };
-        let node = hold.named_node(&path, gone).inspect_err(|_| shared.end_claim(epoch, item))?;
-        let mut claim = Self { node, path, epoch, item: item.clone(), shared: Arc::clone(shared) };
+        let node = hold.named_node(&path, gone).inspect_err(|_| free.end_claim(epoch, item))?;
+        let mut claim = Self { node, path, epoch, item: item.clone(), free: Arc::clone(free) };
         claim.set_in_doubt(true);
         Ok(Some(claim))
     }
@@ -68,8 +68,8 @@ impl ItemClaim {
 
     /// The claim was not created, or a transaction has deleted it.
     pub(super) fn ended(self) {
-        let Self { node, epoch, item, shared, .. } = self;
+        let Self { node, epoch, item, free, .. } = self;
         node.forget();
-        shared.end_claim(epoch, &item);
+        free.end_claim(epoch, &item);
     }
 }

@@ -20,6 +20,13 @@
 //! then that no node of this name exists. Names of workers are never used again. The version of the item ends
 //! the race of two workers that both find it free.
 //!
+//! # The nodes of other clients
+//!
+//! In the layout of Curator or kazoo, the claim is the one of that client: an ephemeral node with the name of
+//! the item. The same transaction creates it and writes the item, so that the version of the item is that of
+//! this claim alone. The end of the item deletes both at the versions that the claim has made. The worker and
+//! its record are as above.
+//!
 //! Sources: kazoo's `LockingQueue`, whose claim is an ephemeral node with the name of the item: a delete that
 //! is sent twice there may delete the claim of another taker. Curator's `DistributedQueue` with `lockPath`
 //! deletes the item without a check of its lock (CURATOR-605).
@@ -29,11 +36,12 @@ mod claim;
 mod curator_item;
 mod decide;
 mod error;
+mod free_items;
 mod handle;
 mod inspect;
 mod item;
 mod item_claim;
-mod layout;
+mod item_layout;
 mod name;
 mod of_peers;
 mod put;
@@ -50,5 +58,5 @@ pub use self::error::WorkQueueError;
 pub use self::handle::WorkQueue;
 pub use self::inspect::{FailedItem, ItemInfo, ItemState, WorkQueueInspection};
 pub use self::item::WorkItem;
-pub(crate) use self::layout::is_own_name;
+pub(crate) use self::item_layout::is_own_name;
 pub(crate) use self::name::{FAILED, ITEMS, RECORDS, WORKERS};

@@ -3,7 +3,7 @@
 use lockkeeper_core::{ConfigError, ConnectionManager, Error, IntoPath, ZnodePath};
 
 use super::handle::WorkQueue;
-use super::layout::Layout;
+use super::item_layout::ItemLayout;
 use crate::limits;
 use crate::value::SharedData;
 
@@ -48,7 +48,7 @@ impl<T: SharedData> WorkQueue<T> {
         path: impl IntoPath,
         lock_path: impl IntoPath,
     ) -> Result<Self, Error> {
-        Self::of_curator(manager, path, lock_path, Layout::Curator)
+        Self::of_curator(manager, path, lock_path, ItemLayout::Curator)
     }
 
     /// As [`in_curator_layout`](Self::in_curator_layout), with the nodes of Curator's
@@ -63,7 +63,7 @@ impl<T: SharedData> WorkQueue<T> {
         path: impl IntoPath,
         lock_path: impl IntoPath,
     ) -> Result<Self, Error> {
-        Self::of_curator(manager, path, lock_path, Layout::CuratorPriority)
+        Self::of_curator(manager, path, lock_path, ItemLayout::CuratorPriority)
     }
 
     /// As [`in_curator_layout`](Self::in_curator_layout), with the nodes of Curator's
@@ -81,7 +81,7 @@ impl<T: SharedData> WorkQueue<T> {
         path: impl IntoPath,
         lock_path: impl IntoPath,
     ) -> Result<Self, Error> {
-        Self::of_curator(manager, path, lock_path, Layout::CuratorDelay)
+        Self::of_curator(manager, path, lock_path, ItemLayout::CuratorDelay)
     }
 
     /// As [`in_curator_layout`](Self::in_curator_layout), with the nodes of Curator's `DistributedIdQueue`.
@@ -97,7 +97,7 @@ impl<T: SharedData> WorkQueue<T> {
         path: impl IntoPath,
         lock_path: impl IntoPath,
     ) -> Result<Self, Error> {
-        Self::of_curator(manager, path, lock_path, Layout::CuratorId)
+        Self::of_curator(manager, path, lock_path, ItemLayout::CuratorId)
     }
 
     /// As [`new`](Self::new), with the nodes of kazoo's `LockingQueue`, whose users may use the same path. An
@@ -113,7 +113,7 @@ impl<T: SharedData> WorkQueue<T> {
     pub fn in_kazoo_layout(manager: &ConnectionManager, path: impl IntoPath) -> Result<Self, Error> {
         let path = limits::own_path(path, "give it a path of its own, such as /queues/a")?;
         let (items, claims, base) = (path.child("entries")?, path.child("taken")?, path.clone());
-        Self::in_layout(manager, path, Layout::Kazoo, items, Some(claims), base)
+        Self::in_layout(manager, path, ItemLayout::Kazoo, items, Some(claims), base)
     }
 
     /// What only this library writes is below the lock path: Curator takes each child of the queue path for
@@ -122,7 +122,7 @@ impl<T: SharedData> WorkQueue<T> {
         manager: &ConnectionManager,
         path: impl IntoPath,
         lock_path: impl IntoPath,
-        layout: Layout,
+        layout: ItemLayout,
     ) -> Result<Self, Error> {
         let advice = "give it a path of its own, such as /queues/a";
         let (path, claims): (ZnodePath, ZnodePath) =

@@ -7,7 +7,7 @@ use lockkeeper_core::{ConfigError, Deadline, Error, NODE_BYTES_MAX, Refusal, Txn
 use super::error::WorkQueueError;
 use super::handle::WorkQueue;
 use super::item::millis;
-use super::layout::PutOptions;
+use super::item_layout::PutOptions;
 use super::stored::StoredItem;
 use crate::value::SharedData;
 

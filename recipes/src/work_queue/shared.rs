@@ -1,15 +1,16 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lockkeeper_core::{ConnectionManager, Epoch, ManagerExt, ZnodePath};
+use lockkeeper_core::{ConnectionManager, ManagerExt, ZnodePath};
 use parking_lot::Mutex;
-use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
+use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::candidates::ItemCandidates;
-use super::layout::Layout;
+use super::free_items::FreeItems;
+use super::item_layout::ItemLayout;
 use super::name::ItemName;
 use super::worker::{ParkedWorker, QueueWorker};
 
@@ -23,13 +24,9 @@ pub(super) struct SharedWork {
     /// The taker that has the lock lists the queue for all others, and waits for all others.
     pub(super) list_turn: AsyncMutex<()>,
     parked: Mutex<IdleWorkers>,
-    /// The items at whose claim paths the session of this epoch may have a node.
-    claims: Mutex<HashSet<(Epoch, ItemName)>>,
     /// The directory of the claims exists.
     pub(super) has_claims_directory: AtomicBool,
-    /// An item of this process is free again, at its old place.
-    is_freed: AtomicBool,
-    pub(super) freed: Notify,
+    pub(super) free: Arc<FreeItems>,
     /// This process has looked for records that others have left behind.
     has_swept: AtomicBool,
     /// The taker that has the lock has listed, and waits.
@@ -65,7 +62,7 @@ impl IdleWorkers {
 }
 
 /// A layout, the directory of the items, and that of the nodes beside them.
-type QueueKey = (Layout, ZnodePath, ZnodePath);
+type QueueKey = (ItemLayout, ZnodePath, ZnodePath);
 
 /// The queues of a manager.
 #[derive(Default)]
@@ -83,23 +80,6 @@ impl SharedWork {
             queues.insert(key, Arc::downgrade(&shared));
             shared
         })
-    }
-
-    /// Reserves the claim path of an item for one claim of this session. `false` if there may be a node of
-    /// this session already.
-    pub(super) fn begin_claim(&self, epoch: Epoch, item: &ItemName) -> bool {
-        self.claims.lock().insert((epoch, item.clone()))
-    }
-
-    /// No node of the session is at the claim path.
-    pub(super) fn end_claim(&self, epoch: Epoch, item: &ItemName) {
-        self.claims.lock().remove(&(epoch, item.clone()));
-    }
-
-    /// An item is free at its old place: tells one taker of this process.
-    pub(super) fn announce_free(&self) {
-        self.is_freed.store(true, Ordering::Release);
-        self.freed.notify_one();
     }
 
     /// A worker that no call uses.
@@ -150,7 +130,7 @@ impl SharedWork {
     /// The next item to try by the last list.
     pub(super) fn next(&self, spread: Option<usize>) -> Option<ItemName> {
         let mut candidates = self.candidates.lock();
-        if self.is_freed.swap(false, Ordering::AcqRel) {
+        if self.free.take() {
             candidates.forget_list();
         }
         candidates.next(spread)
@@ -179,7 +159,7 @@ impl FreedItem {
 impl Drop for FreedItem {
     fn drop(&mut self) {
         if !self.is_done {
-            self.shared.announce_free();
+            self.shared.free.announce();
         }
     }
 }

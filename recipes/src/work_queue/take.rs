@@ -25,8 +25,9 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// # Errors
     ///
-    /// [`WorkQueueError::Unreadable`] if the data of the first free item is no `T`. [`Error::Refused`] if the
-    /// server refuses a node (access list, quota), and [`Error::Closed`] after a shutdown has begun.
+    /// [`Unreadable`](super::WorkQueueError::Unreadable) if the data of the first free item is no `T`: this
+    /// process leaves that item alone for a minute, and takes others. [`Error::Refused`] if the server
+    /// refuses a node (access list, quota), and [`Error::Closed`] after a shutdown has begun.
     ///
     /// # Session loss
     ///
@@ -185,7 +186,7 @@ impl<T: SharedData> WorkQueue<T> {
             tokio::select! {
                 biased;
                 () = changes.any() => {}
-                () = self.shared.freed.notified() => {}
+                () = self.shared.free.announced() => {}
                 () = self.next_due() => {}
                 _ = monitor.lost() => return Err(NotTaken::Restart),
                 () = deadline.passed() => return Err(NotTaken::NotNow(waiting())),

@@ -3,6 +3,7 @@
 mod calls;
 mod ends;
 mod faults;
+mod layout_data;
 mod layouts;
 
 use std::time::Duration;

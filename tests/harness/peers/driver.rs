@@ -16,11 +16,12 @@ use crate::jars::JarFolder;
 use crate::version::Version;
 
 /// The main class, and the others, with their sources.
-const SOURCES: [(&str, &str); 5] = [
+const SOURCES: [(&str, &str); 6] = [
     (CLASS, include_str!("../../peers/java/CuratorPeer.java")),
     ("Caches", include_str!("../../peers/java/Caches.java")),
     ("Elections", include_str!("../../peers/java/Elections.java")),
     ("Members", include_str!("../../peers/java/Members.java")),
+    ("Queues", include_str!("../../peers/java/Queues.java")),
     ("Values", include_str!("../../peers/java/Values.java")),
 ];
 const CLASS: &str = "CuratorPeer";

@@ -21,6 +21,7 @@ mod one_queue;
 mod out_of_turn;
 mod partition;
 mod peer_slot;
+mod queues;
 mod registration;
 mod revoke;
 mod rw;

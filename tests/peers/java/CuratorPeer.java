@@ -85,6 +85,13 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * barrier THREAD PATH set|remove|MS  a DistributedBarrier; a wait answers "free", or nothing when the time was up
  * meet THREAD PATH COUNT MS          enters a DistributedDoubleBarrier: answers "in", or nothing when the time was up
  * quit THREAD PATH MS                leaves it: answers "out", or nothing when the time was up
+ * offer THREAD PATH KIND LOCKS DETAIL VALUE,...
+ *                                    puts items into a queue, those of one request into one node; KIND is plain,
+ *                                    priority, delay or id, and DETAIL is the priority, the time or the id
+ * workoff THREAD PATH KIND LOCKS RECEIPTS
+ *                                    takes items from now on, without a lock path if LOCKS is a dash; each is a
+ *                                    node RECEIPTS/VALUE- with a sequence number. Answers nothing
+ * rest THREAD PATH                   takes no more: answers nothing
  * exit                               closes the session, answers, and ends
  * </pre>
  *
@@ -168,6 +175,7 @@ public final class CuratorPeer {
     private final Elections elections;
     private final Caches caches;
     private final Members members;
+    private final Queues queues;
     private final Values values;
     private final Map<String, Mutex> mutexes = new ConcurrentHashMap<>();
     private final Map<String, Both> both = new ConcurrentHashMap<>();
@@ -179,6 +187,7 @@ public final class CuratorPeer {
         this.elections = new Elections(client);
         this.caches = new Caches(client);
         this.members = new Members(client);
+        this.queues = new Queues(client);
         this.values = new Values(client);
     }
 
@@ -352,6 +361,15 @@ public final class CuratorPeer {
                 break;
             case "quit":
                 on(words[2], tag, () -> values.quit(words[2], words[3], Long.parseLong(words[4])));
+                break;
+            case "offer":
+                on(words[2], tag, () -> queues.offer(words[3], words[4], words[6], words[7]));
+                break;
+            case "workoff":
+                on(words[2], tag, () -> queues.workOff(words[3], words[4], words[5], words[6]));
+                break;
+            case "rest":
+                on(words[2], tag, () -> queues.rest(words[3]));
                 break;
             case "announce":
             case "withdraw":

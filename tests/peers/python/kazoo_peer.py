@@ -22,6 +22,11 @@ connected. Every line it reads is "<tag> <verb> <argument>...", separated by sin
     children THREAD PATH               the names that it showed last, in order, separated by commas
     meet THREAD PATH COUNT MS          enters kazoo's DoubleBarrier: answers "in"
     quit THREAD PATH MS                leaves it: answers "out"
+    offer THREAD PATH KIND LOCKS DETAIL VALUE,...
+                                       puts items into a LockingQueue with the priority DETAIL; answers nothing
+    workoff THREAD PATH KIND LOCKS RECEIPTS
+                                       takes items from now on: each is a node RECEIPTS/VALUE- with a sequence
+                                       number; answers nothing
     exit                               closes the session, answers, and ends
 
 It answers "<tag> ok <answer>" or "<tag> failed <why>", in the order in which things get done. Each THREAD named is one.
@@ -77,7 +82,8 @@ class Peer:
 
     def do(self, verb, arguments):
         thread, path = arguments[:2]
-        if verb in ("addint", "barrier", "meet", "quit", "datawatch", "data", "childwatch", "children"):
+        watching = ("datawatch", "data", "childwatch", "children")
+        if verb in ("addint", "barrier", "meet", "quit", "offer", "workoff", *watching):
             return getattr(self, verb)(thread, path, *arguments[2:])
         makers = {
             "acquire": ("release", lambda: self.client.Lock(path, thread, extra_lock_patterns=LOCKS)),
@@ -156,6 +162,31 @@ class Peer:
         self.held[(thread, "quit", path)] = barrier
         barrier.enter()
         return "in"
+
+    def offer(self, _thread, path, _kind, _locks, priority, values):
+        entries = [value.encode() for value in values.split(",")]
+        self.client.LockingQueue(path).put_all(entries, int(priority))
+        return ""
+
+    def workoff(self, _thread, path, _kind, _locks, receipts):
+        threading.Thread(target=self.work_off, args=(path, receipts), daemon=True).start()
+        return ""
+
+    def work_off(self, path, receipts):
+        entries = self.client.LockingQueue(path)
+        while True:
+            value = entries.get()
+            if value is not None:
+                self.toil()
+                receipt = f"{receipts}/{value.decode()}-"
+                self.client.retry(self.client.create, receipt, b"", sequence=True, makepath=True)
+                self.toil()
+                entries.consume()
+
+    def toil(self):
+        # Some requests, during which the process may be killed.
+        for _ in range(20):
+            self.client.retry(self.client.exists, "/")
 
     def quit(self, thread, path, _milliseconds):
         self.held.pop((thread, "quit", path)).leave()

@@ -23,7 +23,7 @@ const SEPARATOR: char = '|';
 
 /// Whose nodes a queue has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Layout {
+pub(super) enum ItemLayout {
     Own,
     /// Those of Curator's `DistributedQueue`.
     Curator,
@@ -51,7 +51,7 @@ pub(super) enum NodeData {
     Unreadable(&'static str),
 }
 
-impl Layout {
+impl ItemLayout {
     pub(super) fn is_own(self) -> bool {
         self == Self::Own
     }
@@ -188,16 +188,16 @@ fn without_id(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const ALL: [Layout; 6] = [
-        Layout::Own,
-        Layout::Curator,
-        Layout::CuratorPriority,
-        Layout::CuratorDelay,
-        Layout::CuratorId,
-        Layout::Kazoo,
+    const ALL: [ItemLayout; 6] = [
+        ItemLayout::Own,
+        ItemLayout::Curator,
+        ItemLayout::CuratorPriority,
+        ItemLayout::CuratorDelay,
+        ItemLayout::CuratorId,
+        ItemLayout::Kazoo,
     ];
 
-    fn options(layout: Layout, priority: u16, due: i64, id: &str) -> PutOptions<'_> {
+    fn options(layout: ItemLayout, priority: u16, due: i64, id: &str) -> PutOptions<'_> {
         let all = [
             PutOptions { priority: Some(priority), ..PutOptions::default() },
             PutOptions { due: Some(due), ..PutOptions::default() },
@@ -213,24 +213,24 @@ mod tests {
             prefixes,
             ["007-", "queue-", "queue-100000007", "queue-|1912345678|", "queue-|a_b_c|", "entry-007-"]
         );
-        assert_eq!(Layout::CuratorDelay.prefix(PutOptions::default(), 0x10), "queue-|00000010|");
+        assert_eq!(ItemLayout::CuratorDelay.prefix(PutOptions::default(), 0x10), "queue-|00000010|");
     }
 
     #[test]
     fn the_order_of_names_is_the_order_of_work() {
-        let cases: [(Layout, &[&str]); 6] = [
-            (Layout::Own, &["099-0000000012", "100-0000000009", "100-0000000010"]),
-            (Layout::Curator, &["queue-0000000009", "queue-0000000010"]),
+        let cases: [(ItemLayout, &[&str]); 6] = [
+            (ItemLayout::Own, &["099-0000000012", "100-0000000009", "100-0000000010"]),
+            (ItemLayout::Curator, &["queue-0000000009", "queue-0000000010"]),
             (
-                Layout::CuratorPriority,
+                ItemLayout::CuratorPriority,
                 &["queue-0FFFFFFFF0000000004", "queue-1000000010000000003", "queue-10000000A0000000001"],
             ),
             (
-                Layout::CuratorDelay,
+                ItemLayout::CuratorDelay,
                 &["queue-0000000009", "queue-|000000FF|0000000008", "queue-|00000100|0000000001"],
             ),
-            (Layout::CuratorId, &["queue-|z|0000000001", "queue-|a|0000000002"]),
-            (Layout::Kazoo, &["entry-001-0000000002", "entry-100-0000000001"]),
+            (ItemLayout::CuratorId, &["queue-|z|0000000001", "queue-|a|0000000002"]),
+            (ItemLayout::Kazoo, &["entry-001-0000000002", "entry-100-0000000001"]),
         ];
         for (layout, sorted) in cases {
             let mut names: Vec<ItemName> =
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_time_of_an_item_is_in_its_name() {
-        let due = |name| Layout::CuratorDelay.parse(name).unwrap().due();
+        let due = |name| ItemLayout::CuratorDelay.parse(name).unwrap().due();
         assert_eq!(due("queue-|0190A0B0C0|0000000001"), 0x01_90A0_B0C0);
         for name in ["queue-0000000001", "queue-|x|0000000001", "queue-|", "queue-||0000000001"] {
             assert_eq!(due(name), 0, "{name}");
@@ -253,7 +253,7 @@ mod tests {
     fn other_children_are_no_items() {
         for name in ["", "100-", "entry-100-0000000001", "100-000000001", "+10-0000000001", "100--000000001"]
         {
-            assert_eq!(Layout::Own.parse(name), None, "{name}");
+            assert_eq!(ItemLayout::Own.parse(name), None, "{name}");
         }
         for layout in ALL {
             for name in ["workers", "records", "failed", "ids", "_c_1-worker-0000000001"] {
@@ -264,7 +264,8 @@ mod tests {
 
     #[test]
     fn what_a_name_cannot_say_is_refused() {
-        let with = |layout: Layout, priority, due, id| layout.check(PutOptions { priority, due, id }).is_ok();
+        let with =
+            |layout: ItemLayout, priority, due, id| layout.check(PutOptions { priority, due, id }).is_ok();
         let can = ALL.map(|layout| {
             [
                 with(layout, None, None, None),
@@ -286,14 +287,14 @@ mod tests {
 
     #[test]
     fn an_item_that_takes_the_place_of_another_has_the_begin_of_its_name() {
-        let like = |name| Layout::Curator.prefix_like(name);
+        let like = |name| ItemLayout::Curator.prefix_like(name);
         assert_eq!(like("queue-|id|0000000007"), "queue-|id|");
         assert_eq!([like("queue-é"), like("queue-"), like("")], [CURATOR, CURATOR, CURATOR]);
     }
 
     #[test]
     fn the_version_of_a_node_counts_the_takes_in_the_layout_of_another_client() {
-        for layout in [Layout::Curator, Layout::Kazoo] {
+        for layout in [ItemLayout::Curator, ItemLayout::Kazoo] {
             let data = layout.encode(&StoredItem::new(b"a".to_vec()));
             let item = layout.parse("queue-1").or_else(|| layout.parse("entry-1")).unwrap();
             let NodeData::Item(stored) = layout.decode(&item, &data, 2) else { panic!("{layout:?}") };
