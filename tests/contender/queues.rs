@@ -67,7 +67,7 @@ pub(crate) async fn work_off(
 async fn work(queue: &WorkQueue<String>, manager: &ConnectionManager, receipts: &str) -> Result<(), Error> {
     let item = queue.take().await?;
     // Some requests, during which the process may be killed.
-    for _ in 0..40 {
+    for _ in 0..100 {
         let _ = manager.znodes().read("/").await;
     }
     let receipt = format!("{receipts}/{}-", item.value());

@@ -1,5 +1,5 @@
-//! Queues with the nodes of Curator and kazoo: data that is no item, several in one node, failures, times, and
-//! what the nodes have no place for.
+//! Queues with the nodes of Curator and kazoo: data that is no item, several in one node, failures, times,
+//! and what the nodes have no place for.
 
 use std::time::{Duration, SystemTime};
 
