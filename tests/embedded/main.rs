@@ -32,6 +32,7 @@ mod many;
 mod matrix;
 mod moving;
 mod named;
+mod named_node;
 mod node_bytes;
 mod once_cell;
 mod oracle;
