@@ -177,8 +177,9 @@ impl<T> WorkItem<T> {
     /// # Errors
     ///
     /// [`Error::NotCommitted`] if a write was refused, or the item is lost: nothing was written, and the item
-    /// is free again. [`WorkQueueError::Deleted`] if the item was deleted by hand. [`Error::Unknown`] if no
-    /// server could be asked for the outcome within twice the manager's operation timeout.
+    /// is free again. [`Deleted`](super::WorkQueueError::Deleted) if the item was deleted by hand.
+    /// [`Error::Unknown`] if no server could be asked for the outcome within twice the manager's operation
+    /// timeout.
     ///
     /// # Session loss
     ///
