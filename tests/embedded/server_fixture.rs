@@ -33,7 +33,7 @@ impl ServerFixture {
     pub(crate) async fn start() -> Result<Self, String> {
         let server = TestServer::builder()
             .tick(TICK)
-            .session_timeouts(TICK * 2, Duration::from_secs(60))
+            .session_timeouts(TICK * 2, Duration::from_secs(120))
             .start()
             .await
             .map_err(|error| error.to_string())?;

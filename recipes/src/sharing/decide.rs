@@ -208,10 +208,7 @@ impl<N, W> SharingState<N, W> {
         now: Duration,
         detach: impl FnOnce() -> Option<N>,
     ) -> Vec<SharingEffect<N, W>> {
-        if self.slots.get(slot).is_none() {
-            // The hold was lost, and its slot has ended since then.
-            return Vec::new();
-        }
+        // If the hold was lost, its slot has ended since then: it has no tenure, and nothing follows.
         // A reader that waits has its own reason to wait for another node.
         let is_waited_for = !self.waiting.is_empty() && self.form != SharingForm::Readers;
         let mut effects = Vec::new();

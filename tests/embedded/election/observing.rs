@@ -30,6 +30,13 @@ async fn an_observer_sees_every_leader_and_none_between_two_by_one_watch() {
         assert_eq!(earlier.fencing_token(), leadership.fencing_token());
         leadership.resign().await.unwrap();
         leadership = leading(waiting).await;
+        // Also for a reader that was late, and finds the next one already.
+        let seen = async {
+            while leaders.state().is_none_or(|leader| leader.id() != id) {
+                tokio::task::yield_now().await;
+            }
+        };
+        within("the next leader", seen).await.unwrap();
         assert_eq!(next(&mut leaders).await, None);
         assert_eq!(next(&mut leaders).await, some(id));
         let leader = leaders.state().unwrap();

@@ -12,7 +12,7 @@ use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, builder, children};
 
 /// So long that only the tested events end a hold.
-pub(super) const SESSION: Duration = Duration::from_secs(60);
+pub(super) const SESSION: Duration = Duration::from_secs(120);
 
 /// The number of hand-offs of a node while contenders of other processes wait.
 pub(super) const AT_MOST: u32 = 3;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockkeeper::locks::SharedLimit;
 use lockkeeper::{Revoker, Semaphore};
 
-use super::fixture::{LendingFixture, Waiter, asked, bounds, leases};
+use super::fixture::{LendingFixture, SESSION, Waiter, asked, bounds, leases};
 use crate::limit::within;
 use crate::server_fixture::LOCK;
 
@@ -159,7 +159,7 @@ async fn a_shared_limit_that_is_lowered_ends_the_hand_offs_until_it_is_kept() {
     let limit = SharedLimit::new(&fixture.actor, "/limit").unwrap();
     limit.set(2).await.unwrap();
     let shared = Semaphore::new_shared(&fixture.actor, LOCK, &limit).unwrap();
-    let policy = bounds().max_time(Duration::from_millis(50)).idle_time(PROMPTLY * 2);
+    let policy = bounds().max_time(Duration::from_millis(50)).idle_time(SESSION / 3);
     let shared = shared.with_handoff(policy).unwrap();
     let both = [shared.acquire().await.unwrap(), shared.acquire().await.unwrap()];
     let waiter = Waiter::of(&shared);
@@ -167,7 +167,7 @@ async fn a_shared_limit_that_is_lowered_ends_the_hand_offs_until_it_is_kept() {
     let [first, second] = both;
     first.release().await.unwrap();
     // Handed off before the new limit was seen, or released: one of both nodes ends, without another
-    // contender.
+    // contender, and long before it was idle for its time.
     second.release().await.unwrap();
     let lease = waiter.lease().await;
     fixture.leases_become(1).await;
