@@ -79,7 +79,7 @@ async fn requeue(connection: &ConnectionOptions, options: &RequeueOptions) -> Re
             let queue = WorkQueue::<String>::new(manager, &path)?;
             let missing = match options.all {
                 true => requeue_all(&queue, seen).await?,
-                false => requeue_each(&queue, &named).await?.1,
+                false => requeue_each(&queue, &named).await?,
             };
             Ok(if missing == 0 { Exit::SUCCESS } else { Exit::NO })
         })
@@ -97,7 +97,7 @@ async fn requeue_all(queue: &WorkQueue<String>, mut seen: WorkQueueInspection) -
     while left > 0 && !seen.failed.is_empty() {
         let paths: Vec<ZnodePath> = seen.failed.iter().take(left).map(|item| item.path.clone()).collect();
         left -= paths.len();
-        missing += requeue_each(queue, &paths).await?.1;
+        missing += requeue_each(queue, &paths).await?;
         if left > 0 {
             seen = queue.inspect().await?;
         }
@@ -105,19 +105,18 @@ async fn requeue_all(queue: &WorkQueue<String>, mut seen: WorkQueueInspection) -
     Ok(missing)
 }
 
-/// Returns how many were put back, and how many did not exist.
-async fn requeue_each(queue: &WorkQueue<String>, paths: &[ZnodePath]) -> Result<(usize, usize), Failure> {
-    let (mut done, mut missing) = (0, 0);
+/// Returns how many did not exist.
+async fn requeue_each(queue: &WorkQueue<String>, paths: &[ZnodePath]) -> Result<usize, Failure> {
+    let mut missing = 0;
     for path in paths {
         if queue.requeue(path).await? {
             say(&format!("requeued {}", path.name()))?;
-            done += 1;
         } else {
             say(&format!("{}: there is no such failed item", path.name()))?;
             missing += 1;
         }
     }
-    Ok((done, missing))
+    Ok(missing)
 }
 
 /// The queue, or one line that says that there is none.

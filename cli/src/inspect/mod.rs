@@ -54,10 +54,10 @@ pub(crate) enum Format {
 }
 
 /// A path, and what has it.
-type Seen = (ZnodePath, Owner);
+type Seen = (ZnodePath, AtPath);
 
-/// What has a path.
-enum Owner {
+/// The recipe at a path, as it was seen.
+enum AtPath {
     Lock(Inspection),
     Queue(WorkQueueInspection),
     /// Nobody contends for it.
@@ -75,14 +75,15 @@ pub(crate) async fn inspect(
                 true => Some(Clients::ask(connection.with_file()?.servers()?).await),
                 false => None,
             };
-            let print =
-                |path: &ZnodePath, owner: &Owner| say(&text(path, owner, options.output, clients.as_ref()));
+            let print = |path: &ZnodePath, at_path: &AtPath| {
+                say(&text(path, at_path, options.output, clients.as_ref()))
+            };
             if options.watch {
                 return follow(manager, &paths, options.interval, print).await;
             }
             let seen = look(manager, &paths).await?;
-            seen.iter().try_for_each(|(path, owner)| print(path, owner))?;
-            let all_held = seen.iter().all(|(_, owner)| owner.is_held());
+            seen.iter().try_for_each(|(path, at_path)| print(path, at_path))?;
+            let all_held = seen.iter().all(|(_, at_path)| at_path.is_held());
             Ok(if options.exit_code && !all_held { Exit::NO } else { Exit::SUCCESS })
         })
         .await
@@ -94,7 +95,7 @@ async fn follow(
     manager: &ConnectionManager,
     paths: &[ZnodePath],
     interval: Duration,
-    print: impl Fn(&ZnodePath, &Owner) -> Result<(), Failure>,
+    print: impl Fn(&ZnodePath, &AtPath) -> Result<(), Failure>,
 ) -> Result<Exit, Failure> {
     let mut follow = Follow::paths(manager, paths)?;
     let mut before: Vec<Seen> = Vec::new();
@@ -110,7 +111,8 @@ async fn follow(
             }
             Err(failure) => warn(format_args!("{} {failure}", print::now())),
         }
-        let is_free = |at: usize| before.get(at).is_some_and(|(_, owner)| matches!(owner, Owner::Nobody));
+        let is_free =
+            |at: usize| before.get(at).is_some_and(|(_, at_path)| matches!(at_path, AtPath::Nobody));
         follow.changed(interval, is_free).await;
     }
 }
@@ -123,16 +125,16 @@ pub(crate) fn parse_path(path: &str) -> Result<ZnodePath, Failure> {
 async fn look(manager: &ConnectionManager, paths: &[ZnodePath]) -> Result<Vec<Seen>, Failure> {
     let mut seen = Vec::new();
     for path in paths {
-        let owner = match Inspection::of_path(manager, path).await? {
-            Some(lock) => Owner::Lock(lock),
-            None => WorkQueueInspection::of_path(manager, path).await?.map_or(Owner::Nobody, Owner::Queue),
+        let at_path = match Inspection::of_path(manager, path).await? {
+            Some(lock) => AtPath::Lock(lock),
+            None => WorkQueueInspection::of_path(manager, path).await?.map_or(AtPath::Nobody, AtPath::Queue),
         };
-        seen.push((path.clone(), owner));
+        seen.push((path.clone(), at_path));
     }
     Ok(seen)
 }
 
-impl Owner {
+impl AtPath {
     /// Whether anybody holds the lock, or has an item of the queue.
     fn is_held(&self) -> bool {
         match self {
@@ -146,7 +148,7 @@ impl Owner {
 }
 
 /// Whether other nodes contend, or a node has another role. The ages do not count.
-fn is_changed(before: &Owner, now: &Owner) -> bool {
+fn is_changed(before: &AtPath, now: &AtPath) -> bool {
     let contenders = |lock: &Inspection| -> Vec<(Zxid, String, i32)> {
         lock.contenders()
             .iter()
@@ -154,21 +156,21 @@ fn is_changed(before: &Owner, now: &Owner) -> bool {
             .collect()
     };
     match (before, now) {
-        (Owner::Lock(before), Owner::Lock(now)) => contenders(before) != contenders(now),
-        (Owner::Queue(before), Owner::Queue(now)) => before != now,
-        (Owner::Nobody, Owner::Nobody) => false,
+        (AtPath::Lock(before), AtPath::Lock(now)) => contenders(before) != contenders(now),
+        (AtPath::Queue(before), AtPath::Queue(now)) => before != now,
+        (AtPath::Nobody, AtPath::Nobody) => false,
         _ => true,
     }
 }
 
-fn text(path: &ZnodePath, owner: &Owner, format: Format, clients: Option<&Clients>) -> String {
-    match (format, owner) {
-        (Format::Json, Owner::Lock(lock)) => json::line(path, Some(lock), clients),
-        (Format::Json, Owner::Queue(queue)) => json::queue_line(queue),
-        (Format::Json, Owner::Nobody) => json::line(path, None, clients),
-        (Format::Table, Owner::Nobody) => format!("{path}: free, 0 waiting"),
-        (Format::Table, Owner::Queue(queue)) => print::queue(queue),
-        (Format::Table, Owner::Lock(lock)) => {
+fn text(path: &ZnodePath, at_path: &AtPath, format: Format, clients: Option<&Clients>) -> String {
+    match (format, at_path) {
+        (Format::Json, AtPath::Lock(lock)) => json::line(path, Some(lock), clients),
+        (Format::Json, AtPath::Queue(queue)) => json::queue_line(queue),
+        (Format::Json, AtPath::Nobody) => json::line(path, None, clients),
+        (Format::Table, AtPath::Nobody) => format!("{path}: free, 0 waiting"),
+        (Format::Table, AtPath::Queue(queue)) => print::queue(queue),
+        (Format::Table, AtPath::Lock(lock)) => {
             let mut text = format!("{lock:#}");
             for client in clients.iter().flat_map(|clients| clients.of(lock)) {
                 text.push_str(&format!("\n  {client}"));
