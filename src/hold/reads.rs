@@ -78,8 +78,12 @@ impl Prefetch {
         Self { reads: Arc::clone(reads), prefetched: Mutex::default(), seen_on: None }
     }
 
-    /// Sends all reads now, over `connection`.
+    /// Sends all reads now, over `connection`. Without a link a later connection would carry them, and it is
+    /// not known which: they are sent when the hold asks for them.
     pub(crate) fn send(reads: &Arc<[Read]>, session: &Session, connection: Option<u64>) -> Self {
+        if connection.is_none() {
+            return Self::new(reads);
+        }
         let replies = send_all(reads, session);
         Self { reads: Arc::clone(reads), prefetched: Mutex::new(Some(replies)), seen_on: connection }
     }
@@ -90,8 +94,7 @@ impl Prefetch {
         self.seen_on = None;
     }
 
-    /// Whether the present connection carried the last reads, if there were any. Reads that were asked for
-    /// without a link are not current: a later connection carried them, and it is not known which.
+    /// Whether the present connection carried the last reads, if there were any.
     pub(crate) fn is_current(&self, session: &Session) -> bool {
         self.seen_on.is_none_or(|seen_on| Some(seen_on) == session.connection())
     }
