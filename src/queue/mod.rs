@@ -48,6 +48,8 @@ mod multi_create;
 mod multi_queue;
 #[cfg(test)]
 mod operation_timeout_test;
+#[cfg(test)]
+mod other_connection_test;
 mod predecessors;
 mod queued_node;
 #[cfg(test)]

@@ -200,22 +200,25 @@ async fn servers_that_cannot_be_reached_are_an_error_and_the_next_ones_have_the_
 
 #[tokio::test]
 async fn the_last_of_several_lists_counts() {
-    let ensemble = ensemble().await;
-    let manager = client(&list(&ensemble, &[0])).await;
-    let guard = take(&manager).await;
-    let held = server(&ensemble, 0).fault(When::op(Op::Multi).server(1), Fault::HoldRequest);
-    let first = tokio::spawn({
-        let (manager, servers) = (manager.clone(), list(&ensemble, &[1]));
-        async move { manager.set_servers(&servers).await }
-    });
-    // The session is at the second server, and waits for its quorum.
-    within("the first move", held.hit()).await.unwrap();
-    move_to(&manager, &list(&ensemble, &[2])).await;
-    within("the first call", first).await.unwrap().unwrap().unwrap();
-    server(&ensemble, 0).stop().await;
-    server(&ensemble, 1).stop().await;
-    assert!(guard.is_valid());
-    guard.release().await.unwrap();
+    // A request that is held also holds up the later ones of its client.
+    for held in [Fault::HoldRequest, Fault::HoldReply] {
+        let ensemble = ensemble().await;
+        let manager = client(&list(&ensemble, &[0])).await;
+        let guard = take(&manager).await;
+        let held = server(&ensemble, 0).fault(When::op(Op::Multi).server(1), held);
+        let first = tokio::spawn({
+            let (manager, servers) = (manager.clone(), list(&ensemble, &[1]));
+            async move { manager.set_servers(&servers).await }
+        });
+        // The session is at the second server, and waits for its quorum.
+        within("the first move", held.hit()).await.unwrap();
+        move_to(&manager, &list(&ensemble, &[2])).await;
+        within("the first call", first).await.unwrap().unwrap().unwrap();
+        server(&ensemble, 0).stop().await;
+        server(&ensemble, 1).stop().await;
+        assert!(guard.is_valid());
+        guard.release().await.unwrap();
+    }
 }
 
 /// The client that carries the session on cannot say what the first one has seen. The test server lets no

@@ -89,6 +89,33 @@ async fn a_write_that_is_applied_after_its_call_replaces_no_later_window() {
     assert_eq!(server.inspect(|machine| machine.tree().node(PATH).unwrap().data.clone()), before);
 }
 
+/// The first look after the reconnect comes before the write is applied, and the second one behind it: the
+/// write that was sent meanwhile is refused.
+#[tokio::test]
+async fn a_start_that_is_applied_behind_the_first_look_is_not_used_up() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let server = &server_fixture.server;
+    let actor = builder(&server.connect_string()).session_timeout(Duration::from_secs(10));
+    let actor = actor.connect().await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    let limiter = RateLimiter::new(&actor, PATH, 2, Duration::from_secs(600)).unwrap();
+    let _ = limiter.admit().await.unwrap();
+    let first = server.fault(When::op(Op::Multi).path(PATH).session(session), Fault::HoldRequest);
+    let second = server.fault(When::op(Op::Multi).path(PATH).session(session).nth(2), Fault::HoldRequest);
+    let admitting = tokio::spawn({
+        let limiter = limiter.clone();
+        async move { limiter.admit().await.map(drop) }
+    });
+    within("the first write", first.hit()).await.unwrap();
+    drop(cut_off(&server_fixture, &actor).await);
+    within("the second write", second.hit()).await.unwrap();
+    first.release();
+    within("the first write", server.wait_until(|machine| starts(machine) == 2)).await.unwrap();
+    second.release();
+    within("the admission", admitting).await.unwrap().unwrap().unwrap();
+    assert_eq!(server.inspect(starts), 2);
+}
+
 /// The write of the first call is held, and the connection breaks. The next write of the same hold admits
 /// that call and more, and another one waits, so the hold lives on.
 #[tokio::test]

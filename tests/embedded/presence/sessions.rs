@@ -138,13 +138,14 @@ async fn a_release_is_not_done_while_the_node_of_an_earlier_session_exists() {
     within("its create", created.hit()).await.unwrap();
     let mut release = std::pin::pin!(registration.release());
     assert!(release.as_mut().now_or_never().is_none());
-    // The first look finds no node of the current session, and the second one that of the old session.
-    let looked = server.fault(When::op(Op::Exists).path(PATH).nth(2), Fault::DelayReply(Duration::ZERO));
+    // The first look finds no node of the current session, and the second one that of the old session: so
+    // there is a third one.
+    let looked = server.fault(When::op(Op::Exists).path(PATH).nth(3), Fault::DelayReply(Duration::ZERO));
     created.release();
     tokio::select! {
         biased;
         released = &mut release => panic!("the node exists, and the release ends: {released:?}"),
-        looked = within("the second look", looked.hit()) => looked.unwrap(),
+        looked = within("the third look", looked.hit()) => looked.unwrap(),
     }
     assert_eq!(server.inspect(node), Some((old, "here".to_owned())));
     assert!(server.expire(old));

@@ -121,6 +121,9 @@ async fn a_late_delete_of_a_removed_entry_deletes_no_entry_in_its_place() {
     let other = quotas(&server_fixture.rival);
     assert_eq!(value_of(&other, "alice").await, None, "it is removed");
     assert!(within("the insert", other.insert("alice", 2)).await.unwrap().unwrap().is_set());
+    // The child of the insert would prevent the delete as well.
+    let alone = server_fixture.server.wait_until(|machine| children(machine, ALICE).len() == 1);
+    within("the end of the writer", alone).await.unwrap();
     late.release();
     assert_eq!(within("the remove", removing).await.unwrap().unwrap().unwrap(), Removal::Removed);
     assert_eq!(value_of(&other, "alice").await, Some(2));
