@@ -219,3 +219,48 @@ fn data_answer((data, stat): Data) -> Answer {
 fn stat_answer(stat: Option<Stat>) -> Answer {
     stat.map_or(Answer::Missing, Answer::Stat)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use lockkeeper_testserver::TestServer;
+
+    use super::*;
+    use crate::manager::ConnectionManager;
+    use crate::view::bounds::ViewBounds;
+
+    /// The other reads of the session have the whole window.
+    #[tokio::test]
+    async fn reads_of_data_without_room_wait_and_are_one_request_then() {
+        let server = TestServer::start().await.unwrap();
+        let builder = ConnectionManager::builder(&server.connect_string());
+        let manager = builder.session_timeout(Duration::from_secs(30)).connect().await.unwrap();
+        let session = manager.present_session().unwrap();
+        let mut others: Vec<ReadRoom> = Vec::new();
+        others.extend(std::iter::from_fn(|| session.read_window().try_reserve(usize::MAX)));
+        let decode = Arc::new(|_: &str, data: &[u8], _: &Stat| Ok(data.to_vec()));
+        let mut mirror: Mirror<Vec<u8>> = Mirror::new(None, ViewBounds::default(), decode);
+        // As many as one request reads before the sizes of some are known.
+        for node in ["one", "other"] {
+            mirror.hint(node);
+        }
+        let root = "/view".parse().unwrap();
+        let mut reads = ReadsInFlight::new(&session, &root);
+        reads.send(&mut mirror);
+        assert_eq!(
+            (reads.replies.len(), reads.is_empty(), reads.room().now_or_never().is_some()),
+            (0, false, false)
+        );
+        drop(others);
+        let room = reads.room().await;
+        reads.set_room(room);
+        reads.send(&mut mirror);
+        let answers = match reads.next().await {
+            Some(ReadReply::Answers(answers)) => answers.len(),
+            _ => 0,
+        };
+        assert_eq!((answers, reads.is_empty()), (2, true));
+    }
+}
