@@ -69,6 +69,35 @@ fn the_dashboard_and_the_alert_rules_use_metrics_that_exist() {
     assert!(!alerts.is_empty() && alerts.is_subset(&all()), "{alerts:?}");
 }
 
+#[test]
+fn a_panel_shows_the_chosen_instances_in_one_unit() {
+    let dashboard: serde_json::Value = serde_json::from_str(&page("docs/monitoring/dashboard.json")).unwrap();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        let targets = panel["targets"].as_array().unwrap();
+        let queries: Vec<&str> = targets.iter().map(|target| target["expr"].as_str().unwrap()).collect();
+        for query in &queries {
+            assert!(query.contains(r#"instance=~"$instance""#), "{query}");
+            assert!(!query.contains("rate(") || query.contains("[$__rate_interval]"), "{query}");
+        }
+        // Each of the ways to count gives another unit.
+        let kinds = queries.iter().map(|query| (query.contains("quantile"), query.starts_with("60 * ")));
+        assert_eq!(kinds.collect::<BTreeSet<_>>().len(), 1, "{queries:?}");
+    }
+}
+
+#[test]
+fn each_alert_rule_has_its_section_in_the_runbook() {
+    let (alerts, runbook) = (page("docs/monitoring/alerts.yml"), page("docs/runbook.md"));
+    let names: Vec<&str> =
+        alerts.split("- alert: ").skip(1).map(|rule| rule.lines().next().unwrap()).collect();
+    let sections: Vec<&str> = runbook.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    assert_eq!(names, sections);
+    for name in names {
+        let anchor = format!("/docs/runbook.md#{}\"", name.to_lowercase());
+        assert!(between(&alerts, &format!("alert: {name}\n"), "action:").contains(&anchor), "{name}");
+    }
+}
+
 /// Calls `with` with the text of each source of a crate.
 fn for_each_source(folder: &Path, with: &mut impl FnMut(&str)) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
