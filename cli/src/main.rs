@@ -1,6 +1,7 @@
 //! The command `lockkeeper`.
 
 mod act;
+mod check;
 mod completions;
 mod connection;
 mod connection_file;
@@ -12,6 +13,7 @@ mod follow;
 mod four_letter_words;
 mod inspect;
 mod log;
+mod nodes;
 mod options;
 mod output;
 mod partial;
@@ -100,6 +102,10 @@ async fn subcommand(options: Options) -> Result<Exit, Failure> {
         Command::Inspect(options) => inspect::inspect(&connection, options).await,
         Command::Tree(options) => tree::tree(&connection, options).await,
         Command::Top(options) => top::top(&connection, options).await,
+        Command::Get(options) => nodes::get(&connection, options).await,
+        Command::Ls(options) => nodes::ls(&connection, options).await,
+        Command::Wait(options) => nodes::wait(&connection, options).await,
+        Command::Check(options) => check::check(&connection, options).await,
         Command::Queue(options) => queue::queue(&connection, options).await,
         Command::Watch(options) => watch::watch(&connection, options).await,
         Command::Deadlocks(options) => deadlocks::deadlocks(&connection, options).await,

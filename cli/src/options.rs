@@ -3,12 +3,14 @@
 use clap::{Parser, Subcommand};
 
 use crate::act::{ReleaseOptions, RevokeOptions};
+use crate::check::CheckOptions;
 use crate::completions::{CompletionsOptions, ManOptions};
 use crate::connection::ConnectionOptions;
 use crate::deadlocks::DeadlocksOptions;
 use crate::doctor::DoctorOptions;
 use crate::inspect::InspectOptions;
 use crate::log::LogOptions;
+use crate::nodes::{GetOptions, LsOptions, WaitOptions};
 use crate::queue::QueueOptions;
 use crate::run::{ElectOptions, LockOptions, MultiOptions, OnceOptions, SemaphoreOptions};
 use crate::serve::ServeOptions;
@@ -49,6 +51,7 @@ pub(crate) enum Command {
     /// Run a program while this candidate leads
     Elect(ElectOptions),
     /// Run a program once for ever, or once per interval, over all machines
+    #[command(mut_arg("program", |program| program.required(false)))]
     Once(OnceOptions),
     /// Show the holders and the waiters of some paths
     Inspect(InspectOptions),
@@ -56,10 +59,20 @@ pub(crate) enum Command {
     Tree(TreeOptions),
     /// Show the locks below a root on a live screen
     Top(TopOptions),
+    /// Report locks that are held or waited for too long, for a monitoring system
+    ///
+    /// Exit code: 0 none, 2 at least one, 3 none as far as was seen.
+    Check(CheckOptions),
     /// Show the items of a work queue, or put failed ones back
     Queue(QueueOptions),
     /// Print what happens at a path, line by line
     Watch(WatchOptions),
+    /// Wait until nobody holds a lock
+    Wait(WaitOptions),
+    /// Print the data of a node
+    Get(GetOptions),
+    /// Print the names of the children of a node
+    Ls(LsOptions),
     /// Find contenders that wait for each other, in whatever processes
     Deadlocks(DeadlocksOptions),
     /// Ask the holders of a lock to release it

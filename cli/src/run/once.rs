@@ -4,11 +4,12 @@
 //! and the node `<path>/value`, which is made by a transaction under the mutex when the program has
 //! succeeded. With an interval it is a [`Schedule`](lockkeeper::Schedule).
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use clap::Args;
+use humantime::format_rfc3339_seconds;
 use lockkeeper::schedule::Missed;
-use lockkeeper::{ConnectionManager, Error, Mutex, OnceCell, Schedule};
+use lockkeeper::{ConnectionManager, Error, Mutex, OnceCell, Schedule, ZnodePath};
 
 use super::grant::Grant;
 use super::options::RunOptions;
@@ -17,6 +18,7 @@ use super::wait::{not_in_time, or_conflict, wait};
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::inspect::parse_path;
+use crate::output::say;
 use crate::span;
 
 #[derive(Debug, Args)]
@@ -36,12 +38,30 @@ pub(crate) struct OnceOptions {
     #[arg(long, requires = "every")]
     catch_up: bool,
 
+    /// Run nothing: print when the program was run last, and by whom. Exit code 1 if it never was
+    #[arg(long, conflicts_with_all = ["program", "reset"])]
+    show: bool,
+
+    /// Run nothing: forget that the program was run, so that the next command runs it again
+    #[arg(long, conflicts_with_all = ["program", "every"])]
+    reset: bool,
+
     #[command(flatten)]
     run: RunOptions,
 }
 
 pub(crate) async fn once(options: &OnceOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
-    parse_path(&options.path)?;
+    let path = parse_path(&options.path)?;
+    if options.show || options.reset {
+        let work = async |manager: &ConnectionManager| match options.reset {
+            true => reset(manager, &path).await,
+            false => show(manager, &path, options).await,
+        };
+        return connection.with_session(work).await;
+    }
+    if options.run.program.is_empty() {
+        return Err(Failure::usage("name the program to run behind --, or give --show or --reset"));
+    }
     run(&options.run, connection, async |manager, _| match options.every {
         Some(interval) => slot(options, manager, interval).await,
         None => for_ever(options, manager).await,
@@ -81,7 +101,7 @@ async fn for_ever(options: &OnceOptions, manager: &ConnectionManager) -> Result<
     OnceCell::new(manager, &path)?;
     let data = options.run.with_note(manager.node_data());
     let mutex = Mutex::new(manager, format!("{path}/locks"))?.with_node_data(data);
-    let marker = format!("{path}/value");
+    let marker = marker(&path);
     if is_done(manager, &marker).await? {
         return Ok(Granted::Done);
     }
@@ -92,6 +112,38 @@ async fn for_ever(options: &OnceOptions, manager: &ConnectionManager) -> Result<
         return Ok(Granted::Done);
     }
     Ok(Granted::Run(Grant::Once(guard, marker)))
+}
+
+/// Says when the program was run last.
+async fn show(manager: &ConnectionManager, path: &ZnodePath, options: &OnceOptions) -> Result<Exit, Failure> {
+    let shown = match options.every {
+        Some(interval) => {
+            let schedule = Schedule::new(manager, path, interval)?;
+            let schedule = schedule.with_offset(options.offset.unwrap_or_default());
+            let seen = schedule.inspect().await?;
+            seen.last().map(|last| {
+                let (slot, done) =
+                    (format_rfc3339_seconds(last.slot()), format_rfc3339_seconds(last.done_at()));
+                format!("done for the interval of {slot} at {done} by {}", last.by())
+            })
+        }
+        None => manager.znodes().read(marker(path)).await?.map(|(_, stat)| {
+            let done = UNIX_EPOCH + Duration::from_millis(u64::try_from(stat.ctime).unwrap_or_default());
+            format!("done at {}", format_rfc3339_seconds(done))
+        }),
+    };
+    say(shown.as_deref().unwrap_or("not done yet"))?;
+    Ok(if shown.is_some() { Exit::SUCCESS } else { Exit::NO })
+}
+
+async fn reset(manager: &ConnectionManager, path: &ZnodePath) -> Result<Exit, Failure> {
+    let was_done = manager.znodes().delete(marker(path)).await?;
+    say(if was_done { "forgotten: the next command runs the program" } else { "not done yet" })?;
+    Ok(if was_done { Exit::SUCCESS } else { Exit::NO })
+}
+
+fn marker(path: &ZnodePath) -> String {
+    format!("{path}/value")
 }
 
 async fn is_done(manager: &ConnectionManager, marker: &str) -> Result<bool, Error> {

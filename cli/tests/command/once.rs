@@ -50,6 +50,30 @@ async fn each_slot_runs_the_program_once() {
 }
 
 #[tokio::test]
+async fn what_was_run_is_shown_and_can_be_forgotten() {
+    for fixture in Fixture::both().await {
+        for (flag, code, output) in [("--show", 1, "not done yet\n"), ("--reset", 1, "not done yet\n")] {
+            let ended = fixture.ended(["once", flag, "/once/shown"]).await;
+            assert_eq!((ended.code, ended.output.as_str()), (Some(code), output), "{ended:?}");
+        }
+        let run = || fixture.ended(["once", "/once/shown", "--", "echo", "ran"]);
+        assert_eq!(run().await.output, "ran\n");
+        let shown = fixture.ended(["once", "/once/shown", "--show"]).await;
+        assert!(shown.code == Some(0) && shown.output.starts_with("done at 2"), "{shown:?}");
+        assert_eq!(fixture.ended(["once", "/once/shown", "--reset"]).await.code, Some(0));
+        assert_eq!(run().await.output, "ran\n");
+
+        let every = ["once", "--every", "200ms", "/once/shown-often"];
+        fixture.ended(every.into_iter().chain(["--", "true"])).await;
+        let shown = fixture.ended(every.into_iter().chain(["--show"])).await;
+        assert!(shown.output.starts_with("done for the interval of 2"), "{shown:?}");
+        let program = fixture.ended(["once", "/once/shown", "--show", "--", "true"]).await;
+        let nothing = fixture.ended(["once", "/once/shown"]).await;
+        assert_eq!((program.code, nothing.code), (Some(64), Some(64)), "{nothing:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_path_that_no_cell_can_have_is_a_wrong_usage() {
     let fixture = Fixture::embedded().await;
     for path in ["/", "/a/", "a"] {

@@ -10,9 +10,11 @@
 )]
 
 mod act;
+mod check;
 mod deadlocks;
 mod fixture;
 mod inspect;
+mod nodes;
 mod picture;
 mod queue;
 mod screen;
