@@ -28,6 +28,8 @@ const BRIEFLY: &[&str] = &[
     "keep k=5",
     "keep k=5 pool=2",
     "table w=4 s=2 k=20 t=1 warm=0",
+    "queue p=2 w=3 s=2 t=1 warm=0",
+    "queue p=2 w=2 s=2 batch=5 waiting=150 ahead=10 t=1 warm=0",
     "view k=1500 n=5 warmn=1",
     "members w=3 s=2 k=20 t=1 warm=0",
     "rebalance w=3 s=2 k=12 n=2 warmn=1",

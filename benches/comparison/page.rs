@@ -2,7 +2,7 @@
 
 use crate::bound;
 use crate::limits_page;
-use crate::plan::{EXPIRIES, FAILOVERS, REBALANCES, ROWS, Row, bare_name};
+use crate::plan::{EXPIRIES, FAILOVERS, QUEUES, REBALANCES, ROWS, Row, bare_name};
 use crate::results::Results;
 use crate::servers::Kind;
 use crate::table::{edges, figure, line, spread, table};
@@ -96,12 +96,47 @@ fn section(page: &mut String, results: &Results, kind: Kind) {
         line(page, &format!("| {} |", cells.join(" | ")));
     }
     limits_page::write(page, results, kind);
+    queues(page, results, kind);
     views(page, results, kind);
     lookups(page, results, kind);
     ids(page, results, kind);
     failovers(page, results, kind);
     expiries(page, results, kind);
     rebalances(page, results, kind);
+}
+
+/// Items of work queues.
+fn queues(page: &mut String, results: &Results, kind: Kind) {
+    let measured = |row: &&Row| results.spread(kind, row.name, "lockkeeper", "ops_s").is_some();
+    let rows = QUEUES.iter().filter(measured).map(|row| {
+        let ratio = |peer: &str, field: &str| spread(results.ratio(kind, row.name, peer, field), 2);
+        let each = |field: &str, decimals| {
+            let of = |peer: &str| figure(results.median(kind, row.name, peer, field), decimals);
+            ["lockkeeper", "curator", "kazoo"].map(of).join(" / ")
+        };
+        format!(
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            row.name,
+            spread(results.spread(kind, row.name, "lockkeeper", "ops_s"), 0),
+            spread(results.spread(kind, row.name, "curator", "ops_s"), 0),
+            ratio("curator", "ops_s"),
+            ratio("kazoo", "ops_s"),
+            each("acq_p50_us", 0),
+            each("rel_p50_us", 0),
+            ratio("curator", "cli_cpu_us_op"),
+            each("reqs_op", 2),
+        )
+    });
+    let head = [
+        "Items that were put, taken and ended, beside Curator's `DistributedQueue` with `lockPath` and \
+         kazoo's",
+        "`LockingQueue`. With slashes between: ours, Curator's and kazoo's.",
+        "",
+        "| load | lockkeeper, items/s | Curator, items/s | × Curator | × kazoo \
+         | from one item to the next, p50, µs | put, p50, µs | CPU, × Curator | requests of an item |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ];
+    table(page, head, rows.collect());
 }
 
 /// The first loads of views, their memory, and the reads of their snapshots.

@@ -85,6 +85,8 @@ impl Peer {
                 let mut command = Command::new("java");
                 command
                     .args(["-Xmx1g", "-Djava.net.preferIPv4Stack=true", "-XX:-UsePerfData"])
+                    // The names of a long queue do not fit into the answer that Java's client accepts.
+                    .arg("-Djute.maxbuffer=8388608")
                     .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
                     .arg("-cp")
                     .arg(format!(

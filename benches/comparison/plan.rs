@@ -141,6 +141,27 @@ pub(crate) const LIMITS: &[Row] = &[
     row("admissions w=32 s=16, 200 a second", "admit", "w=32 s=16 limit=200", Timed, (10, 10), 0.0),
 ];
 
+/// Items of a work queue, beside Curator's `DistributedQueue` with its locks, and kazoo's `LockingQueue`. The
+/// aim is how often as many items as Curator.
+pub(crate) const QUEUES: &[Row] = &[
+    row("queue p=1 w=1 s=1", "queue", "p=1 w=1 s=1 batch=1 waiting=0", Timed, (1, 1), ITEMS),
+    row("queue p=10 w=10 s=1", "queue", "p=10 w=10 s=1 batch=1 waiting=0", Timed, (10, 1), ITEMS),
+    row("queue p=10 w=10 s=10", "queue", "p=10 w=10 s=10 batch=1 waiting=0", Timed, (10, 10), ITEMS),
+    row(BATCHES, "queue", "p=10 w=10 s=10 batch=10 waiting=0", Timed, (10, 10), ITEMS),
+    row("queue p=1 w=1 s=1, many waiting", "queue", LONG_ALONE, Timed, (1, 1), ITEMS),
+    row("queue p=10 w=10 s=10, many waiting", "queue", LONG, Timed, (10, 10), ITEMS),
+];
+
+/// How often as many items as Curator.
+const ITEMS: f64 = 5.0;
+
+/// Puts of ten items each.
+pub(crate) const BATCHES: &str = "queue p=10 w=10 s=10, batches of 10";
+
+/// As many items wait as the queue has room for, without those that the load adds.
+const LONG_ALONE: &str = "p=1 w=1 s=1 batch=1 waiting=30000";
+const LONG: &str = "p=10 w=10 s=10 batch=1 waiting=30000";
+
 /// Starts that are taken before they are asked for.
 pub(crate) const AHEAD: &str = "admissions w=100 s=1, ahead";
 
@@ -176,7 +197,7 @@ pub(crate) const KEYED: &[Row] =
 
 /// The rows of all tables.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    [ROWS, LIMITS, KEPT_NODES, KEYED, FAILOVERS, EXPIRIES, REBALANCES].into_iter().flatten()
+    [ROWS, LIMITS, QUEUES, KEPT_NODES, KEYED, FAILOVERS, EXPIRIES, REBALANCES].into_iter().flatten()
 }
 
 /// The memory of a waiting task and of a held lock: ours alone, once.
@@ -276,6 +297,7 @@ mod tests {
         assert_eq!(Peer::ALL.map(|peer| count(REBALANCES, peer)), [1, 0, 1, 0, 0]);
         assert_eq!(Peer::ALL.map(|peer| count(LIMITS, peer)), [6, 0, 0, 4, 6]);
         assert_eq!(Peer::ALL.map(|peer| count(FAILOVERS, peer)), [1, 1, 0, 0, 0]);
+        assert_eq!(Peer::ALL.map(|peer| count(QUEUES, peer)), [6, 6, 6, 0, 0]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use crate::bound;
 use crate::plan::{
-    AHEAD, DROPPED, EXPIRIES, FAILOVERS, HELD, KEPT_NODES, KEYED, LED, LIMITS, MEMORY, REBALANCES, ROWS, Row,
-    UNCONTENDED,
+    AHEAD, DROPPED, EXPIRIES, FAILOVERS, HELD, KEPT_NODES, KEYED, LED, LIMITS, MEMORY, QUEUES, REBALANCES,
+    ROWS, Row, UNCONTENDED,
 };
 use crate::results::Results;
 use crate::servers::Kind;
@@ -31,6 +31,8 @@ const MOVES: f64 = 1.0;
 /// Reads of a view's snapshot in a second, in millions.
 const SNAPSHOT_READS: f64 = 10.0;
 
+/// Requests of an item of a work queue: the put, the claim and the end.
+const REQUESTS_OF_ITEM: f64 = 4.0;
 /// Requests of a start at 200 a second.
 const REQUESTS_OF_START: f64 = 6.0;
 /// How much of the limit is used by callers that want more, in percent.
@@ -139,6 +141,11 @@ pub(crate) fn aims(results: &Results) -> Vec<Aim> {
         ROWS.iter().filter(|row| row.scenario() == "view").flat_map(|row| of_view(results, kind, row)),
     );
     aims.extend(of_limits(results, kind));
+    for row in QUEUES {
+        let name = row.name;
+        aims.push(at_least(format!("{name}: items, × Curator"), row.target, ratio(name, "ops_s")));
+        aims.push(at_most(format!("{name}: requests of an item"), REQUESTS_OF_ITEM, ours(name, "reqs_op")));
+    }
     for row in FAILOVERS {
         let what = format!("{}: the slowest, × session timeout and tick", row.name);
         aims.push(at_most(what, row.target, ours(row.name, "of_limit")));

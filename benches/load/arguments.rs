@@ -18,6 +18,7 @@ const SCENARIOS: &[(&str, &[(&str, &str)])] = &[
     ("rw", &[("w", "10"), ("s", "2"), ("readpct", "90"), ("t", "5"), ("warm", "1"), ("keep", "0")]),
     ("semaphore", &[("w", "32"), ("s", "2"), ("leases", "10"), ("t", "5"), ("warm", "1"), ("keep", "0")]),
     ("admit", ADMIT),
+    ("queue", QUEUE),
     ("keyed", &[("k", "1000"), ("w", "100"), ("s", "1"), ("limit", "10"), ("window", "10000")]),
     ("count", &[("w", "10"), ("s", "1"), ("t", "5"), ("warm", "1")]),
     ("multi", &[("k", "5"), ("n", "1000"), ("warmn", "200")]),
@@ -47,13 +48,28 @@ const ADMIT: &[(&str, &str)] = &[
     ("warm", "1"),
 ];
 
+/// Producers and takers. `ahead` items wait at most, besides those that wait before the load begins.
+const QUEUE: &[(&str, &str)] = &[
+    ("p", "10"),
+    ("w", "10"),
+    ("s", "2"),
+    ("batch", "1"),
+    ("waiting", "0"),
+    ("ahead", "1000"),
+    ("bytes", "100"),
+    ("t", "5"),
+    ("warm", "1"),
+];
+
 /// `threads=0` is a thread for each core, `threads=1` one for everything. `timeout` is the session's, in
 /// seconds.
 const COMMON: &[(&str, &str)] = &[("threads", "0"), ("timeout", "30")];
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: &[&str] =
-    &["warmn", "warm", "hold", "readpct", "pool", "threads", "keep", "objects", "ahead", "grace", "try"];
+const MAY_BE_ZERO: &[&str] = &[
+    "warmn", "warm", "hold", "readpct", "pool", "threads", "keep", "objects", "ahead", "grace", "try",
+    "waiting",
+];
 
 /// The arguments of the command line.
 #[derive(Debug)]

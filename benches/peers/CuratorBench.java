@@ -19,6 +19,7 @@ import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
@@ -37,6 +38,11 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.nodes.GroupMember;
 import org.apache.curator.framework.recipes.nodes.PersistentNode;
+import org.apache.curator.framework.recipes.queue.DistributedQueue;
+import org.apache.curator.framework.recipes.queue.MultiItem;
+import org.apache.curator.framework.recipes.queue.QueueBuilder;
+import org.apache.curator.framework.recipes.queue.QueueConsumer;
+import org.apache.curator.framework.recipes.queue.QueueSerializer;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.curator.retry.RetryNTimes;
@@ -81,14 +87,25 @@ public final class CuratorBench {
         private long[] acquire = new long[1024];
         private long[] release = new long[1024];
         private int count;
+        private int releases;
 
         void add(long asked, long granted, long released, long ended) {
+            acquired(asked, granted);
+            released(released, ended);
+        }
+
+        void acquired(long asked, long granted) {
             if (count == acquire.length) {
                 acquire = Arrays.copyOf(acquire, count * 2);
-                release = Arrays.copyOf(release, count * 2);
             }
-            acquire[count] = granted - asked;
-            release[count++] = ended - released;
+            acquire[count++] = granted - asked;
+        }
+
+        void released(long released, long ended) {
+            if (releases == release.length) {
+                release = Arrays.copyOf(release, releases * 2);
+            }
+            release[releases++] = ended - released;
         }
     }
 
@@ -130,6 +147,10 @@ public final class CuratorBench {
 
     private int number(String key) {
         return Integer.parseInt(keys.get(key));
+    }
+
+    private int number(String key, int otherwise) {
+        return Integer.parseInt(keys.getOrDefault(key, Integer.toString(otherwise)));
     }
 
     private void open() throws Exception {
@@ -187,6 +208,8 @@ public final class CuratorBench {
                 return register();
             case "lookup":
                 return lookup();
+            case "queue":
+                return new Queue().run();
             default:
                 return timed(workers());
         }
@@ -361,6 +384,7 @@ public final class CuratorBench {
                         kept.add(0, unmeasured.acquire[last], 0, unmeasured.release[last]);
                     }
                     unmeasured.count = 0;
+                    unmeasured.releases = 0;
                 }
                 return null;
             }));
@@ -668,6 +692,158 @@ public final class CuratorBench {
         return Arrays.stream(found).sum();
     }
 
+    /** Producers and takers of a DistributedQueue with locks. The end of an item is in the time until the next one. */
+    private final class Queue implements QueueSerializer<String> {
+        private static final int FILL = 100;
+
+        private final String path = root + "/queue";
+        private final int batch = number("batch");
+        private final int bytes = number("bytes", 100);
+        private final Semaphore room = new Semaphore(number("ahead", 1000));
+        private final AtomicLong next = new AtomicLong();
+        private final AtomicLong waiting = new AtomicLong();
+        private final Set<Long> ended = ConcurrentHashMap.newKeySet();
+        private volatile boolean isOver;
+
+        @Override
+        public byte[] serialize(String item) {
+            return item.getBytes(StandardCharsets.US_ASCII);
+        }
+
+        @Override
+        public String deserialize(byte[] bytes) {
+            return new String(bytes, StandardCharsets.US_ASCII);
+        }
+
+        String run() throws Exception {
+            DistributedQueue<String> first = producer(client(0));
+            for (int begin = 0; begin < number("waiting"); begin += FILL) {
+                for (int item = 0; item < Math.min(FILL, number("waiting") - begin); item++) {
+                    first.put(item());
+                    waiting.incrementAndGet();
+                }
+                flush(first);
+            }
+            List<Thread> producers = new ArrayList<>();
+            for (int number = 0; number < number("p"); number++) {
+                Times kept = new Times();
+                times.add(kept);
+                DistributedQueue<String> queue = producer(client(number));
+                producers.add(started(() -> {
+                    while (phase != OVER) {
+                        if (room.tryAcquire(batch, 100, TimeUnit.MILLISECONDS)) {
+                            put(queue, kept);
+                        }
+                    }
+                    return null;
+                }));
+            }
+            for (int number = 0; number < number("w"); number++) {
+                Times kept = new Times();
+                times.add(kept);
+                QueueBuilder.builder(client(number), new Taker(kept), this, path).lockPath(path + "-locks").buildQueue().start();
+            }
+            Thread.sleep(number("warm") * 1000L);
+            Reading earlier = new Reading();
+            phase = MEASURED;
+            Thread.sleep(number("t") * 1000L);
+            phase = OVER;
+            Reading later = new Reading();
+            int stuck = joined(producers);
+            isOver = true;
+            long left = left();
+            violations.addAndGet(Math.abs(waiting.get() - left));
+            String line = report(earlier, later, stuck);
+            return line.substring(0, line.length() - 1) + String.format(Locale.ROOT, ",\"left\":%d}", left);
+        }
+
+        private DistributedQueue<String> producer(CuratorFramework client) throws Exception {
+            DistributedQueue<String> queue = QueueBuilder.<String>builder(client, null, this, path).buildQueue();
+            queue.start();
+            return queue;
+        }
+
+        private String item() {
+            return String.format(Locale.ROOT, "%0" + bytes + "d", next.getAndIncrement());
+        }
+
+        private void flush(DistributedQueue<String> queue) throws Exception {
+            if (!queue.flushPuts(60, TimeUnit.SECONDS)) {
+                throw new IllegalStateException("puts were not flushed");
+            }
+        }
+
+        private void put(DistributedQueue<String> queue, Times kept) throws Exception {
+            long asked = System.nanoTime();
+            if (batch == 1) {
+                queue.put(item());
+            } else {
+                int[] left = {batch};
+                MultiItem<String> items = () -> left[0]-- > 0 ? item() : null;
+                queue.putMulti(items);
+            }
+            flush(queue);
+            waiting.addAndGet(batch);
+            if (phase == MEASURED) {
+                kept.released(asked, System.nanoTime());
+            }
+        }
+
+        /** The items in the queue, when the last takers have deleted what they had; each node has a batch. */
+        private long left() throws Exception {
+            long end = System.currentTimeMillis() + PATIENCE_MILLISECONDS / 6;
+            while (true) {
+                long items = 0;
+                if (batch == 1) {
+                    items = client(0).checkExists().forPath(path).getNumChildren();
+                } else {
+                    // Those that waited at the beginning have a node each.
+                    for (String node : client(0).getChildren().forPath(path)) {
+                        try {
+                            items += client(0).getData().forPath(path + "/" + node).length / bytes;
+                        } catch (KeeperException.NoNodeException ended) {
+                            // The next look is without it.
+                        }
+                    }
+                }
+                if (items == waiting.get() || System.currentTimeMillis() > end) {
+                    return items;
+                }
+                Thread.sleep(20);
+            }
+        }
+
+        private final class Taker implements QueueConsumer<String> {
+            private final Times kept;
+            private long asked = System.nanoTime();
+
+            Taker(Times kept) {
+                this.kept = kept;
+            }
+
+            @Override
+            public void consumeMessage(String item) throws Exception {
+                long taken = System.nanoTime();
+                if (isOver && batch == 1) {
+                    // Keeps the item, so that it is in the queue when that is counted.
+                    Thread.sleep(Long.MAX_VALUE);
+                }
+                if (!ended.add(Long.parseLong(item))) {
+                    violations.incrementAndGet();
+                }
+                waiting.decrementAndGet();
+                room.release();
+                if (phase == MEASURED) {
+                    kept.acquired(asked, taken);
+                }
+                asked = System.nanoTime();
+            }
+
+            @Override
+            public void stateChanged(CuratorFramework of, ConnectionState state) {}
+        }
+    }
+
     private Thread started(java.util.concurrent.Callable<Void> work) {
         Thread thread = new Thread(() -> {
             try {
@@ -756,7 +932,7 @@ public final class CuratorBench {
 
     private String report(Reading earlier, Reading later, int stuck) throws IOException {
         long[] acquire = times.stream().flatMapToLong(each -> Arrays.stream(each.acquire, 0, each.count)).sorted().toArray();
-        long[] release = times.stream().flatMapToLong(each -> Arrays.stream(each.release, 0, each.count)).sorted().toArray();
+        long[] release = times.stream().flatMapToLong(each -> Arrays.stream(each.release, 0, each.releases)).sorted().toArray();
         int ops = acquire.length;
         double elapsed = (later.at - earlier.at) / 1e9;
         int questions = connect.split("/")[0].split(",").length;

@@ -3,6 +3,7 @@
 Prints the same line. See benches/README.md. There is no `multi`: kazoo has no lock of several.
 """
 
+import itertools
 import json
 import math
 import os
@@ -15,6 +16,7 @@ import time
 from kazoo.client import KazooClient
 from kazoo.recipe.lock import Lock, ReadLock, Semaphore, WriteLock
 from kazoo.recipe.partitioner import SetPartitioner
+from kazoo.recipe.queue import LockingQueue
 
 WARMING, MEASURED, OVER = range(3)
 PATIENCE = 60.0
@@ -67,6 +69,8 @@ class Bench:
             return self.herd()
         if self.scenario == "rebalance":
             return self.rebalance()
+        if self.scenario == "queue":
+            return self.queue()
         return self.timed(self.laps())
 
     def laps(self):
@@ -172,6 +176,71 @@ class Bench:
                 self.times.append((joined - asked, ended - joined))
         report = self.report(earlier, self.reading(), 0)
         return report | {"moves": moves, "moves_min": least}
+
+    def queue(self):
+        """Producers and takers of a LockingQueue. The end of an item is in the time until the next one."""
+        path, batch, width = f"{self.root}/queue", self.number("batch"), self.number("bytes", 100)
+        room, numbers, ended, puts = threading.Semaphore(self.number("ahead", 1000)), itertools.count(), set(), []
+        counted, stopped = threading.Lock(), threading.Event()
+        waiting = [0]
+
+        def put(queue, count):
+            items = [f"{number:0{width}}".encode() for number in itertools.islice(numbers, count)]
+            queue.put(items[0]) if count == 1 else queue.put_all(items)
+            with counted:
+                waiting[0] += count
+
+        def produce(queue):
+            while self.phase != OVER:
+                got = 0
+                while got < batch and self.phase != OVER:
+                    got += room.acquire(timeout=0.1)
+                if got == batch:
+                    asked = time.perf_counter_ns()
+                    put(queue, batch)
+                    if self.phase == MEASURED:
+                        puts.append(time.perf_counter_ns() - asked)
+
+        def take(queue):
+            number = None
+            while True:
+                asked = time.perf_counter_ns()
+                if number is not None:
+                    if not queue.consume():
+                        raise RuntimeError("the item was not consumed")
+                    with counted:
+                        Room.violations += number in ended
+                        ended.add(number)
+                        waiting[0] -= 1
+                    room.release()
+                number = None
+                while number is None:
+                    if stopped.is_set():
+                        return
+                    item = queue.get(timeout=0.5)
+                    number = None if item is None else int(item)
+                if self.phase == MEASURED:
+                    self.times.append((time.perf_counter_ns() - asked, 0))
+
+        first = LockingQueue(self.client(0), path)
+        for begin in range(0, self.number("waiting"), 100):
+            put(first, min(100, self.number("waiting") - begin))
+        producers = [self.started(produce, LockingQueue(self.client(number), path)) for number in range(self.number("p"))]
+        takers = [self.started(take, LockingQueue(self.client(number), path)) for number in range(self.number("w"))]
+        time.sleep(self.number("warm"))
+        earlier = self.reading()
+        self.phase = MEASURED
+        time.sleep(self.number("t"))
+        self.phase = OVER
+        later = self.reading()
+        stuck = self.joined(producers)
+        stopped.set()
+        stuck += self.joined(takers)
+        left = len(self.client(0).get_children(f"{path}/entries"))
+        Room.violations += abs(left - waiting[0])
+        puts.sort()
+        report = self.report(earlier, later, stuck)
+        return report | {"rel_p50_us": at(puts, 0.5), "rel_p99_us": at(puts, 0.99), "left": left}
 
     def started(self, work, *arguments):
         def guarded():

@@ -12,6 +12,7 @@ mod keyed;
 mod lookup;
 mod members;
 mod mutexes;
+mod queue;
 mod rebalance;
 mod rw;
 mod semaphore;
@@ -49,6 +50,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Outcome<Report> {
         "count" => count::run(&fixture).await,
         "multi" => several::run(&fixture).await,
         "table" => table::run(&fixture).await,
+        "queue" => queue::run(&fixture).await,
         "view" => view::run(&fixture).await,
         "lookup" => lookup::run(&fixture).await,
         "keep" => keep::run(&fixture).await,
