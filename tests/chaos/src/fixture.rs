@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockkeeper::{ConnectionManager, Error, WorkQueue};
 pub(crate) use lockkeeper_test_recipes::{SOAK_LOCKS, SoakLock};
 
 /// The folder of all locks.
@@ -27,12 +28,24 @@ pub(crate) const LIMITER: &str = "/chaos/limiter";
 pub(crate) const STARTS: u32 = 40;
 pub(crate) const WINDOW: Duration = Duration::from_secs(1);
 pub(crate) const GRACE: Duration = Duration::from_millis(300);
+/// The work queue whose items all clients put and end, and how often an item is taken at most. Outside the
+/// locks, because its items stay.
+pub(crate) const JOBS: &str = "/chaos/jobs";
+pub(crate) const JOB_ATTEMPTS: u32 = 6;
+/// The folder of the effects of items: each has a node of its own.
+pub(crate) const EFFECTS: &str = "/chaos/effects";
+/// The table whose entries all clients update, and these.
+pub(crate) const TABLE: &str = "/chaos/table";
+pub(crate) const ENTRIES: [&str; 3] = ["0", "1", "2"];
 /// What every client does beside its locks.
-pub(crate) const BESIDE: [&str; 4] = [COUNTING, FOLLOWING, MEETING, STARTING];
+pub(crate) const BESIDE: [&str; 7] = [COUNTING, FOLLOWING, MEETING, STARTING, PUTTING, ENDING, UPDATING];
 pub(crate) const COUNTING: &str = "counter";
 pub(crate) const FOLLOWING: &str = "view";
 pub(crate) const MEETING: &str = "double barrier";
 pub(crate) const STARTING: &str = "rate limiter";
+pub(crate) const PUTTING: &str = "put";
+pub(crate) const ENDING: &str = "work item";
+pub(crate) const UPDATING: &str = "table";
 
 /// The locks that multi-locks are made of.
 pub(crate) fn members() -> impl Iterator<Item = &'static SoakLock> {
@@ -52,6 +65,38 @@ pub(crate) fn items() -> impl Iterator<Item = String> {
 /// The name of an item's lock.
 pub(crate) fn lock_of(item: &str) -> String {
     format!("partition/{item}")
+}
+
+/// The work queue of all clients.
+pub(crate) fn jobs(manager: &ConnectionManager) -> Result<WorkQueue<String>, Error> {
+    WorkQueue::new(manager, JOBS)?.with_max_attempts(JOB_ATTEMPTS)
+}
+
+/// The name of the lock that the claim of an item of the work queue is.
+pub(crate) fn lock_of_job(item: &str) -> String {
+    format!("{JOB}{item}")
+}
+
+/// The item of the work queue whose claim this lock is.
+pub(crate) fn job_of(lock: &str) -> Option<&str> {
+    lock.strip_prefix(JOB)
+}
+
+const JOB: &str = "jobs/";
+
+/// An item that every client fails.
+pub(crate) fn is_bad(item: &str) -> bool {
+    item.bytes().map(u32::from).sum::<u32>().is_multiple_of(12)
+}
+
+/// What the nodes of an item's effects begin with.
+pub(crate) fn effect_of(item: &str) -> String {
+    format!("{EFFECTS}/{item}-")
+}
+
+/// The item whose effect has a node of this name: a number follows the item.
+pub(crate) fn item_of_effect(name: &str) -> &str {
+    name.rsplit_once('-').map_or(name, |(item, _)| item)
 }
 
 /// The name of a registration.

@@ -94,6 +94,8 @@ async fn a_client_that_cheats_is_found_out() -> Result<(), Failure> {
         Rule::Orphan,
         Rule::Liveness,
         Rule::Registration,
+        Rule::Queue,
+        Rule::Counter,
     ] {
         assert!(found.contains(&rule), "{rule:?} was not found: {}", verdict.summary);
     }

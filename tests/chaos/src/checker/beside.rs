@@ -1,4 +1,4 @@
-//! The rules for the counter, the views and the double barrier.
+//! The rules for the counter, the entries of the table, the views and the double barrier.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,51 @@ pub(super) fn judge(history: &History) -> Vec<Violation> {
     counter(history).into_iter().chain(views(history)).chain(barrier(history)).collect()
 }
 
-/// Every addition counts once, and takes effect between its beginning and its end.
-fn counter(history: &History) -> Option<Violation> {
-    let mut additions: BTreeMap<(&str, u64), Addition> = BTreeMap::new();
+/// Every addition, to the counter or to an entry of the table, counts once, and takes effect between its
+/// beginning and its end.
+fn counter(history: &History) -> Vec<Violation> {
+    let mut additions: BTreeMap<(&str, u64), (&str, Addition)> = BTreeMap::new();
     for (process, events) in &history.processes {
         for Event { at, what, .. } in events {
+            let begun = Addition { begun: *at, end: AdditionEnd::Unknown };
             let (attempt, end) = match what {
                 What::Adding { attempt } => {
-                    let addition = Addition { begun: *at, end: AdditionEnd::Unknown };
-                    additions.insert((process, *attempt), addition);
+                    additions.insert((process, *attempt), ("", begun));
                     continue;
                 }
-                What::Added { attempt, sum } => (attempt, AdditionEnd::Sum(*sum, *at)),
-                What::NotAdded { attempt } => (attempt, AdditionEnd::NotAdded),
+                What::Updating { attempt, entry } => {
+                    additions.insert((process, *attempt), (entry, begun));
+                    continue;
+                }
+                What::Added { attempt, sum } | What::Updated { attempt, sum } => {
+                    (attempt, AdditionEnd::Sum(*sum, *at))
+                }
+                What::NotAdded { attempt } | What::NotUpdated { attempt } => (attempt, AdditionEnd::NotAdded),
                 _ => continue,
             };
-            if let Some(addition) = additions.get_mut(&(process.as_str(), *attempt)) {
+            if let Some((_, addition)) = additions.get_mut(&(process.as_str(), *attempt)) {
                 addition.end = end;
             }
         }
     }
-    let additions: Vec<Addition> = additions.into_values().collect();
-    let text = judge_additions(&additions, history.account.number).err()?;
-    let at = history.account.healed.unwrap_or_default();
-    Some(Violation { rule: Rule::Counter, lock: String::new(), at, text })
+    let mut of_each: BTreeMap<&str, Vec<Addition>> = BTreeMap::new();
+    for (number, addition) in additions.into_values() {
+        of_each.entry(number).or_default().push(addition);
+    }
+    let account = &history.account;
+    // A number that nobody has added to is zero.
+    account.entries.keys().for_each(|entry| _ = of_each.entry(entry).or_default());
+    of_each.entry("").or_default();
+    let violation = |(number, additions): (&str, Vec<Addition>)| {
+        let last = match number {
+            "" => account.number,
+            entry => account.entries.get(entry).copied().unwrap_or_default(),
+        };
+        let text = judge_additions(&additions, last).err()?;
+        let lock = if number.is_empty() { String::new() } else { format!("table/{number}") };
+        Some(Violation { rule: Rule::Counter, lock, at: account.healed.unwrap_or_default(), text })
+    };
+    of_each.into_iter().filter_map(violation).collect()
 }
 
 /// No view shows an older state after a newer one, and after a sync none shows anything older than the call.

@@ -8,6 +8,7 @@
 mod beside;
 mod exclusion;
 mod fleet;
+mod jobs;
 mod lapses;
 mod once;
 mod order;
@@ -61,8 +62,10 @@ pub enum Rule {
     Once,
     /// `lost()` and `is_valid()` agree (promise 2).
     Loss,
-    /// Each addition to a counter counts once, between its beginning and its end.
+    /// Each addition to a counter, or to an entry of a table, counts once, between its beginning and its end.
     Counter,
+    /// Each item that was put into a work queue is done once, with its effect, or has failed.
+    Queue,
     /// A view shows nothing older than it has shown, and after a sync nothing older than the call.
     View,
     /// Nobody enters a double barrier before enough members are there.
@@ -115,6 +118,7 @@ pub(crate) fn judge(history: &History) -> Vec<Violation> {
     violations.extend(others::run(history));
     violations.extend(beside::judge(history));
     violations.extend(fleet::judge(history));
+    violations.extend(jobs::judge(history));
     violations.sort_by_key(|violation| violation.at);
     violations
 }

@@ -10,7 +10,7 @@ use lockkeeper::znodes::{CreateMode, Version};
 use super::Common;
 use crate::Failure;
 use crate::clock;
-use crate::fixture::{self, GROUP};
+use crate::fixture::{self, ENTRIES, GROUP};
 use crate::history::{Mode, Token, What};
 
 /// Claims what it never took, with tokens that are too small; keeps some locks for ever; leaves a node
@@ -34,9 +34,22 @@ pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
         () = barging => {}
         hogged = hogging => drop(hogged?),
     }
+    forge(&common).await?;
     let litter = format!("{}/mutex/_c_00000000-0000-0000-0000-000000000000-lock-", fixture::LOCKS);
     let manager = common.pool.for_path(&litter);
     manager.znodes().create(&litter, b"litter", CreateMode::EphemeralSequential).await?;
+    Ok(())
+}
+
+/// Commits an effect of an item that nobody has put, and counts an update that was not made.
+async fn forge(common: &Common) -> Result<(), Failure> {
+    let effect = fixture::effect_of("nobody");
+    let manager = common.pool.for_path(&effect);
+    manager.znodes().create(&effect, b"nobody", CreateMode::PersistentSequential).await?;
+    let attempt = common.journal.number();
+    let entry = ENTRIES.iter().map(|entry| (*entry).to_owned()).next().ok_or("no entry")?;
+    common.journal.say(0, What::Updating { attempt, entry });
+    common.journal.say(0, What::Updated { attempt, sum: i64::MAX });
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod cheat;
 mod errand;
 mod fleet;
 mod holding;
+mod jobs;
 mod journal;
 mod look;
 mod want;
@@ -123,6 +124,10 @@ pub async fn run_client(options: ClientOptions) -> Result<(), Failure> {
     tasks.spawn(beside(3).share());
     tasks.spawn(beside(4).register());
     tasks.spawn(beside(5).start());
+    tasks.spawn(beside(6).put_jobs());
+    tasks.spawn(beside(7).take_jobs());
+    tasks.spawn(beside(8).take_jobs());
+    tasks.spawn(beside(9).update());
     if options.cheat {
         tasks.spawn(cheat::run(Arc::clone(&common)));
     }

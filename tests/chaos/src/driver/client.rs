@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
 use crate::Failure;
-use crate::fixture::{COUNTING, FOLLOWING, MEETING, STARTING, item_of};
+use crate::fixture::{COUNTING, ENDING, FOLLOWING, MEETING, PUTTING, STARTING, UPDATING, item_of, job_of};
 use crate::history::{Event, What};
 
 /// How to start the processes of a client.
@@ -80,7 +80,9 @@ impl Seen {
         match what {
             What::Granted { lock, hold, .. } => {
                 self.items.extend(item_of(&lock).map(|item| (hold, item.to_owned())));
-                self.grants.insert(lock, at);
+                if job_of(&lock).is_none() {
+                    self.grants.insert(lock, at);
+                }
             }
             What::Ended { hold } | What::Invalid { hold, .. } => _ = self.items.remove(&hold),
             What::Sees { members } => self.members = members,
@@ -240,6 +242,9 @@ fn beside(what: &What) -> Option<&'static str> {
         What::Synced { .. } => Some(FOLLOWING),
         What::Left { .. } => Some(MEETING),
         What::Started { .. } => Some(STARTING),
+        What::Put { .. } => Some(PUTTING),
+        What::Done { .. } => Some(ENDING),
+        What::Updated { .. } => Some(UPDATING),
         _ => None,
     }
 }

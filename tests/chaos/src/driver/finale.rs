@@ -137,7 +137,8 @@ async fn nodes_at(server: SocketAddr) -> Result<Vec<String>, HarnessError> {
     let mut raw = RawClient::connect(server).await?;
     raw.sync("/").await?;
     let mut found = Vec::new();
-    let mut folders = vec![fixture::LOCKS.to_owned()];
+    // The workers of the queue are deleted with their process, or when no call has needed them for a while.
+    let mut folders = vec![fixture::LOCKS.to_owned(), format!("{}/workers", fixture::JOBS)];
     while let Some(folder) = folders.pop() {
         for name in children(&mut raw, &folder).await? {
             let path = format!("{folder}/{name}");

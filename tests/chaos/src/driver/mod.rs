@@ -3,6 +3,7 @@
 mod client;
 mod finale;
 mod fleet;
+mod jobs;
 mod options;
 
 use std::fs;
@@ -150,10 +151,12 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     }
     account.quiet = Some(clock::now());
     account.died.extend(become_quiet(&clients, patience).await?);
+    account.jobs = jobs::drained(&ensemble, patience).await?;
     account.orphans = orphans(&ensemble, patience).await?;
     account.disagreements.extend(disagreements(&ensemble, patience).await?);
     account.registers = registers(&ensemble).await?;
     account.number = number(&ensemble).await?;
+    account.entries = jobs::entries(&ensemble).await?;
     try_join_all(clients.iter().map(Client::stop)).await?;
     account.died.extend(clients.iter().flat_map(Client::died));
     account.stamps = fenced.entries();
@@ -175,6 +178,7 @@ async fn start(options: &Options) -> Result<Ensemble, Failure> {
     let mut raw = ensemble.raw().await?;
     raw.create("/chaos", b"", CreateMode::Persistent).await?;
     raw.create(fixture::REGISTERS, b"", CreateMode::Persistent).await?;
+    raw.create(fixture::EFFECTS, b"", CreateMode::Persistent).await?;
     for soak_lock in fixture::SOAK_LOCKS {
         raw.create(
             &fixture::register_of(soak_lock),

@@ -71,6 +71,24 @@ pub(crate) enum What {
     Added { attempt: u64, sum: i64 },
     /// It was not applied.
     NotAdded { attempt: u64 },
+    /// A call to put these items into the work queue of all clients began.
+    Putting { attempt: u64, items: Vec<String> },
+    /// They were put, by this call or by an earlier one with the same id.
+    Put { attempt: u64 },
+    /// This call put nothing.
+    NotPut { attempt: u64 },
+    /// The item of this hold was ended, and its effect committed.
+    Done { hold: u64 },
+    /// Nothing was committed.
+    NotDone { hold: u64 },
+    /// The item of this hold has failed for good.
+    MovedToFailed { hold: u64 },
+    /// The addition of one to an entry of the table of all clients began.
+    Updating { attempt: u64, entry: String },
+    /// It was applied.
+    Updated { attempt: u64, sum: i64 },
+    /// It was not applied.
+    NotUpdated { attempt: u64 },
     /// A view showed a change: the register has this version.
     Shown { register: String, version: i32 },
     /// The view was synced, which was asked for at `asked`, and shows these versions.

@@ -43,6 +43,12 @@ pub(crate) struct Account {
     /// The counter of all clients in the end.
     #[serde(default)]
     pub(crate) number: i64,
+    /// The entries of the table of all clients in the end.
+    #[serde(default)]
+    pub(crate) entries: BTreeMap<String, i64>,
+    /// The work queue of all clients in the end.
+    #[serde(default)]
+    pub(crate) jobs: Jobs,
     /// The processes that live in the end, one of each client.
     #[serde(default)]
     pub(crate) living: Vec<String>,
@@ -72,6 +78,24 @@ pub(crate) struct Entry {
     /// A reader's request does not raise the mark.
     pub(crate) reading: bool,
     pub(crate) accepted: bool,
+}
+
+/// A work queue in the end, after the driver has taken every item that waited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Jobs {
+    /// The items that the driver ended.
+    pub(crate) drained: Vec<String>,
+    /// The items that still wait.
+    pub(crate) waiting: Vec<String>,
+    /// The items that failed.
+    pub(crate) failed: Vec<String>,
+    /// The effects: each with its item, and with its hold: that of a process, or the driver's.
+    pub(crate) effects: Vec<(String, String)>,
+}
+
+impl Jobs {
+    /// Whose hold the effects are that the driver commits.
+    pub(crate) const DRIVER: &str = "driver";
 }
 
 /// The node of a registration, as the servers have it.

@@ -47,6 +47,7 @@ pub(super) fn write(
     if let Some(recovery) = recovery(history, holds) {
         let _ = writeln!(text, "\nevery client had all its locks again {recovery:.1} s after the healing");
     }
+    let _ = writeln!(text, "\n{}", jobs(history));
     for lapse in lapses {
         let _ = writeln!(text, "lapse of the servers: {lapse}");
     }
@@ -78,6 +79,27 @@ fn table(text: &mut String, holds: &[Hold]) {
             of.len()
         );
     }
+}
+
+/// What became of the items of the work queue, and of the updates of the table.
+fn jobs(history: &History) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut count = |name, number| *counts.entry(name).or_default() += number;
+    for event in history.processes.values().flatten() {
+        match &event.what {
+            What::Putting { items, .. } => count("asked for", items.len()),
+            What::Granted { lock, .. } if fixture::job_of(lock).is_some() => count("takes", 1),
+            What::Done { .. } => count("ends", 1),
+            What::Updated { .. } => count("updates", 1),
+            _ => {}
+        }
+    }
+    let jobs = &history.account.jobs;
+    count("effects", jobs.effects.len());
+    count("failed", jobs.failed.len());
+    count("ended by the driver", jobs.drained.len());
+    let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    format!("work queue and table: {}", counts.join(", "))
 }
 
 /// How often each kind of fault struck.

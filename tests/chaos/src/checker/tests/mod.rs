@@ -2,6 +2,7 @@
 
 mod beside;
 mod fleet;
+mod jobs;
 mod once;
 mod registers;
 
