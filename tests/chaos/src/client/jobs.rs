@@ -10,6 +10,7 @@ use lockkeeper::{Error, Table, WorkQueue};
 use rand::RngExt;
 
 use super::beside::Beside;
+use super::look::LOOK;
 use crate::fixture::{self, ENTRIES, JOBS, TABLE};
 use crate::history::{Mode, Token, What};
 use crate::{Failure, clock};
@@ -106,18 +107,15 @@ impl Beside {
             token,
             nodes: Vec::new(),
         });
-        let mut is_valid = common.look(self.task, hold, item.hold()).await;
         let long = self.rng.random_bool(0.05);
-        self.rest(if long { 500..2_500 } else { 0..40 }).await;
+        let span = self.rng.random_range(if long { 500..2_500 } else { 0..40 });
+        let is_valid = self.stay(&item, hold, Duration::from_millis(span)).await;
         if is_valid
             && self.rng.random_bool(0.2)
             && let Ok(accepted) = common.fenced.stamp(&lock, token, false).await
         {
             let at = clock::now();
             common.journal.say_at(at, self.task, What::Stamped { hold, accepted, valid: item.is_valid() });
-        }
-        if is_valid {
-            is_valid = common.look(self.task, hold, item.hold()).await;
         }
         self.say(What::Ended { hold });
         let is_bad = fixture::is_bad(&name);
@@ -145,6 +143,25 @@ impl Beside {
                 Some(Ok(false)) | None => {}
             },
         }
+    }
+
+    /// Looks at the item until its time is up, it is lost, or everyone is to be quiet; whether it is valid.
+    async fn stay(&self, item: &WorkItem<String>, hold: u64, span: Duration) -> bool {
+        let end = clock::now() + u64::try_from(span.as_nanos()).unwrap_or_default();
+        while self.common.look(self.task, hold, item.hold()).await {
+            let left = Duration::from_nanos(end.saturating_sub(clock::now()));
+            if left.is_zero() || self.common.quiet.is_cancelled() {
+                return true;
+            }
+            // The next look finds the loss.
+            let is_lost = tokio::time::timeout(left.min(LOOK), item.lost()).await.is_ok();
+            if is_lost && item.is_valid() {
+                let text = "lost() resolved, is_valid() says true".to_owned();
+                self.say(What::Contradiction { hold, text });
+                return true;
+            }
+        }
+        false
     }
 
     async fn end(&mut self, item: WorkItem<String>, name: &str, hold: u64) {
