@@ -97,8 +97,9 @@ impl Display for Violation {
 pub(crate) fn judge(history: &History) -> Vec<Violation> {
     let reported = history.holds();
     let mut claimed = reported.clone();
+    let first = first_grants(&reported);
     for hold in &mut claimed {
-        void(hold, &history.account.incidents);
+        void(hold, &first, &history.account.incidents);
     }
     let mut violations = Vec::new();
     for (lock, holds) in by_lock(&claimed) {
@@ -135,14 +136,28 @@ fn by_lock(holds: &[Hold]) -> BTreeMap<&str, Vec<&Hold>> {
     by_lock
 }
 
+/// When each node was granted first. What is handed over within a process later rests on the same node.
+fn first_grants(holds: &[Hold]) -> BTreeMap<&str, u64> {
+    let mut first = BTreeMap::new();
+    for hold in holds {
+        for node in &hold.nodes {
+            let granted = first.entry(node.as_str()).or_insert(hold.granted);
+            *granted = hold.granted.min(*granted);
+        }
+    }
+    first
+}
+
 /// Shortens the claim of a hold to the time before a foreign change.
-fn void(hold: &mut Hold, incidents: &[Incident]) {
+fn void(hold: &mut Hold, first: &BTreeMap<&str, u64>, incidents: &[Incident]) {
+    let nodes = hold.nodes.iter().filter_map(|node| first.get(node.as_str()).copied());
+    let granted = nodes.min().unwrap_or(hold.granted);
     for incident in incidents {
         for void in &incident.voids {
             match void {
                 // A grant in the session's last moments cannot be distinguished from a grant of the next
                 // session.
-                Void::Session { client } if hold.client() == client && hold.granted < incident.stop => {
+                Void::Session { client } if hold.client() == client && granted < incident.stop => {
                     hold.clip(incident.start);
                 }
                 Void::Node { path, at } if hold.nodes.contains(path) => hold.clip(*at),

@@ -246,6 +246,20 @@ fn a_foreign_change_voids_the_claims_that_it_ended_and_no_others() {
 }
 
 #[test]
+fn a_closed_session_voids_what_is_handed_over_later_on_a_node_of_that_session() {
+    let after_the_close = |token: (u64, u32)| {
+        let run = TestRun::of(&[
+            ("c0.0", 5, "keeping", ALONE, (5, 0), (10, 15)),
+            ("c1.0", 5, "keeping", ALONE, (7, 0), (20, 30)),
+            ("c0.0", 6, "keeping", ALONE, token, (25, 40)),
+        ]);
+        run.struck((12, 18), Void::Session { client: "c0".to_owned() }).rules()
+    };
+    assert_eq!(after_the_close((5, 1)), []);
+    assert_eq!(after_the_close((8, 0)), [Rule::Exclusion], "a node of the next session");
+}
+
+#[test]
 fn a_foreign_change_does_not_void_transactions() {
     let mut run = TestRun::default();
     let newer = run.claim(("c1.0", 0, "mutex", ALONE, 7, (10, 15)));
