@@ -79,6 +79,16 @@ pub trait HoldExt: Sized {
     /// Cancel safe: the node keeps its data in any case.
     fn server_time(&self, deadline: Deadline) -> impl Future<Output = Result<i64, Error>> + Send;
 
+    /// The servers' time at which the hold's node was created, the first one if there are several, in
+    /// milliseconds since 1970: no earlier than all times that the servers have reported before, if their
+    /// clocks are never set back. `None` if no answer has shown it. Costs no request.
+    #[must_use]
+    fn created_at(&self) -> Option<i64>;
+
+    /// Ends a hold of one node, which a committed transaction of its own has deleted. Sends nothing, where a
+    /// drop would delete the node once more.
+    fn end_deleted(self);
+
     /// Adds a reader's hold to this writer's, by a node *with this hold's own sequence number*: all waiters
     /// behind this hold wait behind both. The new hold has this hold's fencing token. One round trip.
     ///
@@ -125,6 +135,10 @@ pub trait ManagerExt {
     /// A handle that does not keep the manager alive, for a task that runs while no call waits for it.
     #[must_use]
     fn downgrade(&self) -> WeakConnectionManager;
+
+    /// A name that no other call returns, in any process: a UUID.
+    #[must_use]
+    fn unique_name(&self) -> String;
 
     /// The earliest present time of the servers, in milliseconds since 1970, by the answer to the last write
     /// of the present session and the steady clock of this machine. `None` before the first write.
@@ -173,6 +187,14 @@ impl HoldExt for Hold {
         self.server_time(deadline)
     }
 
+    fn created_at(&self) -> Option<i64> {
+        self.node().created_at()
+    }
+
+    fn end_deleted(self) {
+        self.end_deleted();
+    }
+
     fn add_reader(
         &self,
         label: Label,
@@ -197,6 +219,10 @@ impl ManagerExt for ConnectionManager {
 
     fn downgrade(&self) -> WeakConnectionManager {
         self.downgrade()
+    }
+
+    fn unique_name(&self) -> String {
+        self.environment().unique().to_string()
     }
 
     fn estimated_server_time(&self) -> Option<i64> {

@@ -33,6 +33,13 @@ impl Hold {
         released
     }
 
+    /// Ends the hold, whose node a committed transaction of its own has deleted.
+    pub(crate) fn end_deleted(mut self) {
+        self.registration.timer().ends_by("released");
+        self.first.node().set_given_up();
+        self.first.node_guard.mark_deleted();
+    }
+
     /// The span of a release, the nodes to delete, and the parts that live until then.
     fn into_parts(self) -> Result<(Span, HeldNode, Vec<HeldNode>, Rest), ReleaseError> {
         let span = debug_span!(

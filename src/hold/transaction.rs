@@ -236,7 +236,7 @@ impl NodeTransaction {
                     .verify_owner(&created.path, stat)
                     .map_err(|_| self.ended(LossReason::SessionReplaced))?;
             }
-            let origin = Origin { created_on: connection, is_owner_seen: created.stat.is_some() };
+            let origin = Origin::answered(connection, created.stat.as_ref());
             nodes.push(MadeNode { path: created.path, origin });
         }
         // The own node existed until now, so no earlier try was committed.

@@ -31,6 +31,7 @@ mod bench_hooks;
 #[cfg(test)]
 mod closing_test;
 mod create;
+mod create_directory;
 #[cfg(all(test, feature = "__simulation"))]
 mod ended_client_test;
 mod exchange;

@@ -68,7 +68,7 @@ impl QueuedNode {
             "a node outside its directory"
         );
         let (path, data) = (node_guard.shared_path(), Arc::clone(queue.data()));
-        let origin = Origin { created_on: connection, is_owner_seen: stat.is_some() };
+        let origin = Origin::answered(connection, stat.as_ref());
         let node = session.register(path, data, origin);
         node_guard.attach(queue.register(&node));
         Self {

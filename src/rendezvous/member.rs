@@ -106,7 +106,7 @@ impl Rendezvous {
         let mut reply = session.create(&path, &self.node_data, CreateMode::Ephemeral);
         let error = match session.await_reply(&mut reply, deadline).await {
             Ok(created) => {
-                let origin = Origin { created_on: connection, is_owner_seen: created.stat.is_some() };
+                let origin = Origin::answered(connection, created.stat.as_ref());
                 let stat = match created.stat {
                     Some(stat) => Some(stat),
                     None => self.stat(&session, &path, deadline).await?,

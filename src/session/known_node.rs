@@ -31,6 +31,8 @@ pub(crate) struct KnownNode {
     revoke_requested: AtomicBool,
     /// The connection that created the node, if known.
     created_on: Option<u64>,
+    /// The servers' time of the create, if known.
+    created_at: Option<i64>,
     /// Whether the owner of the node was seen to be this session.
     is_owner_seen: AtomicBool,
     /// The data of the node.
@@ -52,6 +54,7 @@ impl KnownNode {
             watch: OwnWatch::default(),
             revoke_requested: AtomicBool::new(false),
             created_on: origin.created_on,
+            created_at: origin.created_at,
             is_owner_seen: AtomicBool::new(origin.is_owner_seen),
             data,
         }
@@ -59,6 +62,10 @@ impl KnownNode {
 
     pub(super) fn created_on(&self) -> Option<u64> {
         self.created_on
+    }
+
+    pub(crate) fn created_at(&self) -> Option<i64> {
+        self.created_at
     }
 
     pub(super) fn is_owner_seen(&self) -> bool {

@@ -20,6 +20,7 @@ mod deadlock;
 mod discovery;
 mod edges;
 mod election;
+mod first_starts;
 mod fixture;
 mod hang_ups;
 mod injected_fault;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use lockkeeper::error::{ErrorKind, Outcome};
 use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::{
-    ConnectionManager, Counter, DoubleBarrier, Error, IdBlocks, Mutex, RwLock, Semaphore, SharedValue,
+    ConnectionManager, Counter, DoubleBarrier, Error, IdBlocks, Mutex, RateLimiter, RwLock, Semaphore,
+    SharedValue,
 };
 use lockkeeper_testserver::TestServer;
 
@@ -49,6 +50,22 @@ fn assert_reset(refused: &Error) {
     assert!(matches!(refused, Error::ServersReset { seen, now, .. } if now < seen), "{refused}");
     assert_eq!((refused.kind(), refused.outcome()), (ErrorKind::Misuse, Outcome::NotApplied));
     assert!(!refused.is_transient() && refused.to_string().contains("token_generation"), "{refused}");
+}
+
+/// The create of the window is the first write that shows it.
+#[tokio::test]
+async fn a_limiter_admits_nothing_on_servers_that_have_lost_its_window() {
+    let server = server_at(0).await;
+    let manager = client(&server).await;
+    used(&manager).await;
+    let limiter = RateLimiter::new(&manager, "/starts", 1, Duration::from_secs(600)).unwrap();
+    drop(limiter.admit().await.unwrap());
+    let _server = wiped(server).await;
+    let another = RateLimiter::new(&manager, "/locks/starts", 1, Duration::from_secs(600)).unwrap();
+    for limiter in [another, limiter] {
+        assert_reset(&within("an answer", limiter.admit()).await.unwrap().unwrap_err());
+        assert_reset(&within("an answer", limiter.try_admit()).await.unwrap().unwrap_err());
+    }
 }
 
 #[tokio::test]

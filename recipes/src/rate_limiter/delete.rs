@@ -13,7 +13,10 @@ pub(super) async fn delete_if_over(manager: &ConnectionManager, key: &LimiterKey
     let Some(mut hold) = queue.try_acquire(limit).await? else { return Ok(false) };
     // It protects no work.
     hold.defer_loss_report();
-    let now = hold.server_time(limit).await?;
+    let now = match hold.created_at() {
+        Some(created_at) => created_at,
+        None => hold.server_time(limit).await?,
+    };
     let Some(ReadResult::Data { data, stat }) = hold.read(limit).await?.into_iter().next() else {
         return Ok(false);
     };
@@ -22,7 +25,10 @@ pub(super) async fn delete_if_over(manager: &ConnectionManager, key: &LimiterKey
     }
     let deleting = hold.txn().delete(hold.path().clone(), Version::Any).delete(key.path(), stat.version);
     match deleting.commit().await {
-        Ok(_) => Ok(true),
+        Ok(_) => {
+            hold.end_deleted();
+            Ok(true)
+        }
         // Another process wants starts.
         Err(
             TxnError::Refused { refusal: Refusal::NotEmpty | Refusal::BadVersion, .. } | TxnError::Lost(_),

@@ -22,15 +22,17 @@ pub enum RateLimiterError {
     },
     /// There is no room for so many starts before the time limit of the call. Nothing is used up.
     #[error(
-        "no room for {asked} starts of {path} in time; gave up after {waited:.1?}, try again in \
-         {retry_after:.1?}"
+        "no room for {asked} starts of {path} within {limit:.1?}: the call ended after {waited:.1?}, because \
+         there is room only in {retry_after:.1?}"
     )]
     NoRoom {
         /// The rate limiter.
         path: WholePath,
         /// The number of starts asked for.
         asked: u32,
-        /// The time for which the call waited.
+        /// The time limit of the call.
+        limit: Duration,
+        /// The time for which the call waited: it ends as soon as it is certain that its limit is too short.
         waited: Duration,
         /// The time after which another try can succeed.
         retry_after: Duration,

@@ -308,6 +308,7 @@ impl RateLimiter {
             AdmitAnswer::Later { retry_after } => Err(RateLimiterError::NoRoom {
                 path: self.whole_path(),
                 asked,
+                limit: Duration::ZERO,
                 waited: deadline.waited(),
                 retry_after,
             }

@@ -7,8 +7,6 @@ use lockkeeper_core::{
     ReadResult, Refusal, TxnError, TxnResult,
 };
 
-use tokio::time::Instant;
-
 use super::ahead::RecordedStarts;
 use super::decide::{LimiterStep, Now, TurnLimits, Window, WindowRecord, next};
 use super::encoding::{self, StartsClaim};
@@ -23,9 +21,6 @@ const BATCHES_MAX: u32 = 32;
 
 /// A server that is too busy is asked again after this time.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// No worker waits longer for the end of its window.
-const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// What the head knows.
 struct Head {
@@ -249,12 +244,13 @@ impl LimiterWorker {
         let (path, window) = (self.key.path().clone(), limits.window);
         self.batches += 1;
         let mark = format!("{}-{}", hold.path().rsplit('/').next().unwrap_or_default(), self.batches);
-        let grace = self.key.grace(self.round_trip);
-        let grace_millis = i64::try_from(grace.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX / 4);
+        let (grace, grace_millis) = self.grace();
         let claim = StartsClaim { starts, grace: grace_millis, mark: mark.clone() };
         head.window.forget_over(window, head.proven);
         let data = encoding::encode(limits, &claim, &head.window);
         let room_at = head.window.room_at(limits, starts);
+        // Also if the write has no answer.
+        self.counts_for(window.saturating_add(grace_millis));
         let sent = manager.now();
         let admitted = RecordedStarts { sent, grace };
         let txn = hold.txn().set(path, data, head.version);
@@ -292,11 +288,7 @@ impl LimiterWorker {
             head.window.add(WindowRecord { at: head.proven, starts, grace: grace_millis });
             self.line.admit(&calls, admitted, observed);
         }
-        let left = head.window.over_at(window).map_or(0, |over| over.saturating_sub(head.proven).max(0));
-        let left = Duration::from_millis(left.unsigned_abs());
-        // The clocks of two machines differ a little.
-        let left = left.saturating_add(left / 64).saturating_add(Duration::from_millis(100));
-        self.over = Some(Instant::now().checked_add(left).unwrap_or_else(|| Instant::now() + A_YEAR));
+        self.counts_for(head.window.over_at(window).map_or(0, |over| over.saturating_sub(head.proven)));
         Ok(Write::Done)
     }
 
@@ -372,7 +364,10 @@ impl LimiterWorker {
             if left.is_some_and(|left| left < retry_after(alone)) {
                 let (path, asked) = (manager.whole_path(self.key.path()), call.asked);
                 let (waited, retry_after) = (call.deadline.waited(), retry_after(wait.max(alone)));
-                return Some(Err(RateLimiterError::NoRoom { path, asked, waited, retry_after }.into()));
+                let limit = waited.saturating_add(call.deadline.left().unwrap_or_default());
+                return Some(
+                    Err(RateLimiterError::NoRoom { path, asked, limit, waited, retry_after }.into()),
+                );
             }
             ahead = ahead.saturating_add(call.asked.into());
             None

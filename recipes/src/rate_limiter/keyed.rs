@@ -15,9 +15,10 @@ use super::handle::RateLimiter;
 ///
 /// # Cost
 ///
-/// As a [`RateLimiter`], for each key. A key whose starts count no more has no node and takes no memory. Only
-/// the node of a key that a crashed process used last stays: call [`sweep`](Self::sweep) from time to time,
-/// such as once a day from one process.
+/// The first start of a key whose starts count no more is one request, and the end of its window is four.
+/// Other starts cost as those of a [`RateLimiter`]. A key whose starts count no more has no node and takes no
+/// memory. Only the node of a key that a crashed process used last stays: call [`sweep`](Self::sweep) from
+/// time to time, such as once a day from one process.
 ///
 /// # Layout
 ///
@@ -51,6 +52,7 @@ pub struct KeyedRateLimiter {
     starts: u32,
     window: Duration,
     grace: Option<Duration>,
+    ahead: u32,
 }
 
 impl KeyedRateLimiter {
@@ -69,13 +71,23 @@ impl KeyedRateLimiter {
         let path = path.into_path()?;
         // Checks the numbers.
         RateLimiter::new(manager, path.clone(), starts, window)?;
-        Ok(Self { manager: manager.clone(), path, starts, window, grace: None })
+        Ok(Self { manager: manager.clone(), path, starts, window, grace: None, ahead: 0 })
     }
 
     /// Sets the time for which an admission is fresh: see [`RateLimiter::with_grace`], also for the default.
     #[must_use]
     pub fn with_grace(self, grace: Duration) -> Self {
         Self { grace: Some(grace), ..self }
+    }
+
+    /// Takes up to so many starts of a key before a call asks for them: see [`RateLimiter::with_ahead`], also
+    /// for what it costs. Default: none.
+    ///
+    /// All tasks of the process share the starts of a key, whatever limiter [`of`](Self::of) gave them. A key
+    /// that nobody uses has none.
+    #[must_use]
+    pub fn with_ahead(self, starts: u32) -> Self {
+        Self { ahead: starts, ..self }
     }
 
     /// The path above the limiters, below the manager's chroot.
@@ -129,6 +141,7 @@ impl KeyedRateLimiter {
 
     fn at(&self, path: ZnodePath) -> Result<RateLimiter, Error> {
         let limiter = RateLimiter::new(&self.manager, path, self.starts, self.window)?;
+        let limiter = limiter.with_ahead(self.ahead);
         Ok(match self.grace {
             Some(grace) => limiter.with_grace(grace),
             None => limiter,
@@ -144,6 +157,7 @@ impl Debug for KeyedRateLimiter {
             .field("starts", &self.starts)
             .field("window", &self.window)
             .field("grace", &self.grace)
+            .field("ahead", &self.ahead)
             .finish_non_exhaustive()
     }
 }

@@ -5,6 +5,9 @@
 //! queue writes it, by a transaction that checks the head's own node. So a head that was replaced writes
 //! nothing.
 //!
+//! The first starts are recorded by the create of the directory, which needs no contender: the directory did
+//! not exist, so nothing was recorded.
+//!
 //! The time of the newest starts is the time of the write that recorded them, by the servers' clock. An
 //! estimate of this time decides when the head writes. The answer shows the true time: if there was no room
 //! yet, the starts admit nobody, and the head writes the window without them. So no local clock admits.
@@ -22,6 +25,7 @@
 
 mod admission;
 mod ahead;
+mod begin;
 mod decide;
 mod delete;
 mod encoding;

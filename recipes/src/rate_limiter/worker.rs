@@ -17,6 +17,9 @@ use super::limiter_queue;
 use super::line::{AdmitAnswer, Line};
 use super::numbers::LimiterKey;
 
+/// No worker waits longer for the end of its window.
+const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// One for each line with calls. It stays until its starts count no more, and then deletes the node with the
 /// window, if no other process has written to it since.
 pub(super) struct LimiterWorker {
@@ -24,8 +27,12 @@ pub(super) struct LimiterWorker {
     pub(super) key: LimiterKey,
     /// How long the last write took.
     pub(super) round_trip: Option<Duration>,
-    /// When the starts that this worker wrote last count no more.
-    pub(super) over: Option<Instant>,
+    /// When the starts that this worker knows of count no more. `None` if it knows nothing of the node.
+    over: Option<Instant>,
+    /// This worker may have written to the node: it deletes the node when it is over.
+    pub(super) has_written: bool,
+    /// A create of the node may be applied until then.
+    late_until: Option<Instant>,
     /// The batches whose writes had no answer, and may still be applied.
     pub(super) in_doubt: Vec<CallBatch>,
     pub(super) batches: u64,
@@ -48,7 +55,17 @@ pub(super) struct CallBatch {
 impl LimiterWorker {
     pub(super) fn new(line: &Arc<Line>, key: LimiterKey) -> Self {
         let line = Arc::clone(line);
-        Self { line, key, round_trip: None, over: None, in_doubt: Vec::new(), batches: 0, has_ended: false }
+        Self {
+            line,
+            key,
+            round_trip: None,
+            over: None,
+            has_written: false,
+            late_until: None,
+            in_doubt: Vec::new(),
+            batches: 0,
+            has_ended: false,
+        }
     }
 
     pub(super) async fn run(mut self, manager: WeakConnectionManager) {
@@ -78,7 +95,8 @@ impl LimiterWorker {
             () = manager.ended() => return false,
             () = tokio::time::sleep_until(over) => self.over = None,
         }
-        if let Some(manager) = manager.upgrade() {
+        let has_written = std::mem::take(&mut self.has_written);
+        if let Some(manager) = manager.upgrade().filter(|_| has_written) {
             let deleted = Box::pin(delete_if_over(&manager, &self.key)).await;
             debug!(path = %self.key.path(), ?deleted, "the window is over");
         }
@@ -88,6 +106,12 @@ impl LimiterWorker {
     /// Enters the queue once, for the calls that wait.
     async fn turn(&mut self, manager: &ConnectionManager) -> Result<(), Error> {
         let taken = async {
+            if self.over.is_none() {
+                self.begin_window(manager).await;
+            }
+            if self.line.is_empty() {
+                return Ok(());
+            }
             match self.wait_for_turn(manager).await? {
                 Some(hold) => self.admit_under(manager, hold).await,
                 None => Ok(()),
@@ -103,6 +127,28 @@ impl LimiterWorker {
             Err(error) if error.is_lost() => Ok(()),
             taken => taken,
         }
+    }
+
+    /// The time for which an admission is fresh, also in milliseconds.
+    pub(super) fn grace(&self) -> (Duration, i64) {
+        let grace = self.key.grace(self.round_trip);
+        (grace, i64::try_from(grace.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX / 4))
+    }
+
+    /// This worker writes the window, or has written it, whose starts count for so many milliseconds.
+    pub(super) fn counts_for(&mut self, millis: i64) {
+        let left = Duration::from_millis(millis.max(0).unsigned_abs());
+        // The clocks of two machines differ a little.
+        let over = after(left.saturating_add(left / 64).saturating_add(Duration::from_millis(100)));
+        self.over = Some(self.late_until.map_or(over, |late| over.max(late)));
+        self.has_written = true;
+    }
+
+    /// A create of the node has no answer, and may be applied for as long as a session lasts.
+    pub(super) fn may_be_late(&mut self, manager: &ConnectionManager) {
+        let late = after(manager.session_timeout());
+        self.late_until = Some(late);
+        self.over = self.over.max(Some(late));
     }
 
     /// Waits for the hold of the queue. `None` if no call is left.
@@ -219,6 +265,10 @@ impl LimiterWorker {
             })
         });
     }
+}
+
+fn after(time: Duration) -> Instant {
+    Instant::now().checked_add(time).unwrap_or_else(|| Instant::now() + A_YEAR)
 }
 
 fn is_earlier(one: Deadline, other: Deadline) -> bool {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockkeeper::znodes::CreateMode;
 use lockkeeper::{BootInstant, ConnectionManager, RateLimiter};
 use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::{Fault, Op, When};
@@ -32,7 +33,7 @@ fn starts(machine: &Machine) -> u64 {
 async fn a_start_that_is_committed_late_is_fresh_only_from_its_own_request_on() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let server = &server_fixture.server;
-    let actor = builder(&server.connect_string()).session_timeout(Duration::from_secs(10));
+    let actor = builder(&server.connect_string()).session_timeout(Duration::from_secs(60));
     let actor = actor.connect().await.unwrap();
     let session = server_fixture.sessions_of_actor()[0];
     // This admission creates the directory.
@@ -69,7 +70,7 @@ async fn a_start_that_is_committed_late_is_fresh_only_from_its_own_request_on() 
 async fn a_write_that_is_applied_after_its_call_replaces_no_later_window() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let server = &server_fixture.server;
-    let actor = builder(&server.connect_string()).session_timeout(Duration::from_secs(10));
+    let actor = builder(&server.connect_string()).session_timeout(Duration::from_secs(60));
     let actor = actor.connect().await.unwrap();
     let session = server_fixture.sessions_of_actor()[0];
     let _ = limiter(&actor, 3).admit().await.unwrap();
@@ -122,9 +123,11 @@ async fn a_start_that_is_applied_behind_the_first_look_is_not_used_up() {
 async fn a_write_that_is_applied_behind_a_later_one_of_its_hold_replaces_nothing() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let server = &server_fixture.server;
-    let actor = builder(&server.connect_string()).session_timeout(Duration::from_secs(10));
+    let actor = builder(&server.connect_string()).session_timeout(Duration::from_secs(60));
     let actor = actor.connect().await.unwrap();
     let session = server_fixture.sessions_of_actor()[0];
+    // So the first starts are written as well.
+    actor.znodes().create(PATH, "no starts\n", CreateMode::Persistent).await.unwrap();
     let limiter = RateLimiter::new(&actor, PATH, 3, Duration::from_secs(600)).unwrap();
     let admit = |starts| {
         let limiter = limiter.clone();
