@@ -10,7 +10,7 @@
 //! | 409 Conflict, with the newer token in `Fencing-Token` | the token is stale. The request conflicts with the state of the resource, and its sender can resolve that: it acquires the lock again. (412 is for the conditions of the sender's own, such as `If-Match`, and 403 would not be a matter of time) |
 //! | 400 Bad Request | the header is no token, or is there twice, or the resource has no valid name |
 //! | 428 Precondition Required | the header is missing |
-//! | 503 Service Unavailable | the store did not decide |
+//! | 503 Service Unavailable | the store did not decide: the first line of a row of them is in the log |
 
 mod header;
 mod memory;
@@ -19,6 +19,7 @@ mod sender;
 #[cfg(feature = "__sql")]
 mod sql_store;
 mod store;
+mod undecided;
 #[cfg(feature = "zookeeper")]
 mod zookeeper_store;
 

@@ -12,6 +12,7 @@ use tower_service::Service;
 
 use super::header::{FENCING_TOKEN, header_value, token_of};
 use super::store::FenceStore;
+use super::undecided::Undecided;
 use crate::error::FenceError;
 
 /// Refuses requests with a stale token, before the service gets them: see [the table](super).
@@ -19,6 +20,9 @@ use crate::error::FenceError;
 /// The resource of a request is what `resource` says, such as its path; a request for which it says `None`
 /// passes without a token, as a read does. Behind the layer the [`FencingToken`] is among the extensions of
 /// the request, for the check in the service's own transaction.
+///
+/// When the store does not decide, the log says why, at `warn`: once, and not for each request. When it
+/// decides again, a line at `info` has the number of the requests that were answered with 503.
 ///
 /// A refusal has an empty body, so the body of the service needs a default, as that of axum has.
 pub struct FenceLayer<S, F> {
@@ -28,13 +32,14 @@ pub struct FenceLayer<S, F> {
 struct Shared<S, F> {
     store: S,
     resource: F,
+    undecided: Undecided,
 }
 
 impl<S: FenceStore, F: Fn(&Parts) -> Option<String>> FenceLayer<S, F> {
     /// The layer of a service whose resources have their marks in this store.
     #[must_use]
     pub fn new(store: S, resource: F) -> Self {
-        Self { fence: Arc::new(Shared { store, resource }) }
+        Self { fence: Arc::new(Shared { store, resource, undecided: Undecided::default() }) }
     }
 }
 
@@ -108,7 +113,13 @@ where
                 Ok(token) => token,
                 Err(status) => return Ok(refusal(status, None)),
             };
-            let admission = match fence.store.admit(&resource, token).await {
+            let admitted = fence.store.admit(&resource, token).await;
+            match &admitted {
+                Ok(_) | Err(FenceError::Stale(_)) => fence.undecided.decided(),
+                Err(FenceError::InvalidResource { .. }) => {}
+                Err(error) => fence.undecided.failed(error),
+            }
+            let admission = match admitted {
                 Ok(admission) => admission,
                 Err(FenceError::Stale(stale)) => return Ok(refusal(StatusCode::CONFLICT, Some(stale.newer))),
                 Err(FenceError::InvalidResource { .. }) => return Ok(refusal(StatusCode::BAD_REQUEST, None)),

@@ -7,25 +7,28 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod log;
 mod zookeeper;
 
 use std::convert::Infallible;
 use std::future::{Ready, poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use http::{Request, Response, StatusCode};
-use lockkeeper_fence::FencingToken;
 use lockkeeper_fence::http::{
     FENCING_TOKEN, FenceLayer, FenceStore, FencingTokenLayer, MemoryStore, SqlStore, header_value,
 };
 use lockkeeper_fence::sql::Fence;
+use lockkeeper_fence::{FenceError, FencingToken};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use tokio::sync::Notify;
 use tower_layer::Layer;
 use tower_service::Service;
+
+use self::log::LoggedLines;
 
 /// A service of the resource in the path of its requests, which answers with the token that it was given.
 #[derive(Clone, Debug)]
@@ -138,6 +141,54 @@ async fn a_store_in_memory_serves_the_requests_of_a_resource_one_after_another()
     drop(late);
     drop(newer.await.unwrap());
     assert!(store.admit("stock", FencingToken::new(5)).await.unwrap_err().is_stale());
+}
+
+/// A store that decides as it is told to.
+#[derive(Clone, Debug, Default)]
+struct Unsteady {
+    fails: Arc<AtomicBool>,
+}
+
+impl FenceStore for Unsteady {
+    type Admission = ();
+
+    async fn admit(&self, resource: &str, _: FencingToken) -> Result<(), FenceError> {
+        match self.fails.load(Ordering::Relaxed) {
+            true => Err(FenceError::NotChecked {
+                resource: resource.to_owned(),
+                is_transient: false,
+                source: "the disk is full".into(),
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_decide_is_logged_once_with_the_reason_and_when_it_decides_again() {
+    let (lines, _logged) = LoggedLines::begin();
+    let store = Unsteady::default();
+    let service = FenceLayer::new(store.clone(), resource).layer(Stock);
+    let post_twice = async |expected| {
+        for mut service in [service.clone(), service.clone()] {
+            assert_eq!(answer(&mut service, post(&["5"])).await.status(), expected);
+        }
+    };
+    post_twice(StatusCode::OK).await;
+    assert!(lines.read().is_empty(), "{:?}", lines.read());
+    for _ in 0..2 {
+        store.fails.store(true, Ordering::Relaxed);
+        post_twice(StatusCode::SERVICE_UNAVAILABLE).await;
+        store.fails.store(false, Ordering::Relaxed);
+        post_twice(StatusCode::OK).await;
+    }
+    let read = lines.read();
+    assert_eq!(read.len(), 4, "{read:?}");
+    for lines in read.chunks(2) {
+        assert!(lines[0].starts_with("WARN the store of a fence does not decide"), "{lines:?}");
+        assert!(lines[0].contains("the disk is full"), "{lines:?}");
+        assert!(lines[1].starts_with("INFO the store of a fence decides again undecided=2"), "{lines:?}");
+    }
 }
 
 /// One poll.
