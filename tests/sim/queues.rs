@@ -36,7 +36,8 @@ const RECEIPTS: &str = "/receipts";
 /// Whose nodes the queue of a seed has.
 #[derive(Clone, Copy)]
 enum Layout {
-    Own,
+    /// With directories for so many items each.
+    Own(u32),
     Curator,
     Kazoo,
 }
@@ -44,7 +45,7 @@ enum Layout {
 impl Layout {
     fn of(seed: u64) -> Self {
         match seed % 3 {
-            0 => Self::Own,
+            0 => Self::Own([1, 2, 5, 10_000][usize::try_from(seed / 3 % 4).unwrap()]),
             1 => Self::Curator,
             _ => Self::Kazoo,
         }
@@ -52,18 +53,31 @@ impl Layout {
 
     fn queue(self, manager: &ConnectionManager) -> WorkQueue<String> {
         match self {
-            Self::Own => WorkQueue::new(manager, QUEUE).unwrap(),
+            Self::Own(size) => WorkQueue::new(manager, QUEUE).unwrap().with_shard_size(size),
             Self::Curator => WorkQueue::in_curator_layout(manager, self.items(), QUEUE).unwrap(),
             Self::Kazoo => WorkQueue::in_kazoo_layout(manager, QUEUE).unwrap(),
         }
     }
 
-    /// The directory of the items.
+    /// The directory of the items, or the first one.
     fn items(self) -> &'static str {
         match self {
-            Self::Own => "/queue/items",
+            Self::Own(_) => "/queue/items",
             Self::Curator => "/items",
             Self::Kazoo => "/queue/entries",
+        }
+    }
+
+    /// The directories of the items, if these are the children of the queue's path.
+    fn directories(self, children: &[String]) -> Vec<String> {
+        match self {
+            Self::Own(_) => {
+                let names = children.iter().filter(|name| name.starts_with("items"));
+                let mut paths: Vec<String> = names.map(|name| format!("{QUEUE}/{name}")).collect();
+                paths.sort();
+                paths
+            }
+            _ => vec![self.items().to_owned()],
         }
     }
 }
@@ -191,8 +205,14 @@ impl Client {
                 None => return false,
             }
         }
-        let left = self.patiently(manager.znodes().children(self.layout.items()).await);
-        left.is_some_and(|left| left.unwrap_or_default().is_empty())
+        let Some(children) = self.patiently(manager.znodes().children(QUEUE).await) else { return false };
+        for directory in self.layout.directories(&children.unwrap_or_default()) {
+            match self.patiently(manager.znodes().children(directory).await) {
+                Some(left) if left.unwrap_or_default().is_empty() => {}
+                _ => return false,
+            }
+        }
+        true
     }
 
     /// Reports errors that no fault explains.
@@ -222,9 +242,18 @@ fn judge(world: &World, layout: Layout, oracle: &Oracle, puts: &BTreeMap<String,
             .machine(|machine| machine.tree().node(path).map(|node| node.children.clone()))
             .unwrap_or_default()
     };
-    let items = names(layout.items());
+    let directories = layout.directories(&names(QUEUE).into_iter().collect::<Vec<_>>());
+    let items: Vec<_> = directories.iter().flat_map(|path| names(path)).collect();
     if !items.is_empty() {
         oracle.breach(world, format!("queue: the items {items:?} are left"));
+    }
+    if let (Layout::Own(_), Some((last, others))) = (layout, directories.split_last()) {
+        let is_open = |path: &String| {
+            world.machine(|machine| machine.tree().node(path).is_some_and(|node| node.stat().version == 0))
+        };
+        if !is_open(last) || others.iter().any(is_open) {
+            oracle.breach(world, format!("queue: not the last alone of {directories:?} is open"));
+        }
     }
     let mut done = BTreeMap::<String, u32>::new();
     for receipt in names(RECEIPTS) {

@@ -150,7 +150,7 @@ pub(crate) fn queue_count_line(queue: &SurveyQueue) -> String {
 
 impl<'a> Item<'a> {
     fn of(of: &'a ItemInfo) -> Self {
-        let (name, attempts) = (of.path.name(), of.attempts);
+        let (name, attempts) = (of.name(), of.attempts);
         let (state, by, time) = match &of.state {
             ItemState::Free => ("free", None, None),
             ItemState::Delayed(due) => ("delayed", None, Some(*due)),

@@ -12,7 +12,7 @@ use crate::inspection::Inspection;
 /// name is like that of a contender is no contender. A work queue has items alone in its directory `items`.
 ///
 /// A survey only reads. It sends one request for each node above the contenders, one for each contender, and
-/// two lists for each work queue.
+/// two for each work queue, with one more for each further directory of its items.
 ///
 /// # Examples
 ///

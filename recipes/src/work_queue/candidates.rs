@@ -1,10 +1,11 @@
-//! The items that one look at the queue found: shared by all takers of a manager, so that not each of them
-//! lists the queue.
+//! The items that looks at the queue found: shared by all takers of a manager, so that not each of them lists
+//! the queue.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::item_layout::ItemLayout;
 use super::name::ItemName;
+use super::shard_number::ShardNumber;
 
 /// After a collision with another process, a taker goes on to one of so many first items.
 const SPREAD: usize = 16;
@@ -12,50 +13,132 @@ const SPREAD: usize = 16;
 /// One list serves so many takes for each item in it: a list of 800 items is read once for 100 takes.
 const ITEMS_PER_TAKE: usize = 8;
 
+/// One look serves as many takes as a list of so many items at most: new items may have a lower priority.
+const LOOK_MAX: usize = 10_000;
+
+/// The list of a shard, as it was read.
+#[derive(Debug, Default)]
+pub(super) struct ListedShard {
+    pub(super) names: Vec<String>,
+    /// Nothing was put into the shard after the list.
+    pub(super) is_closed: bool,
+}
+
+/// What one look at the queue has read.
+#[derive(Debug, Default)]
+pub(super) struct QueueLook {
+    /// All shards that exist.
+    pub(super) living: BTreeSet<ShardNumber>,
+    /// The lists of all that are not [kept](ItemCandidates::is_kept).
+    pub(super) lists: BTreeMap<ShardNumber, ListedShard>,
+    /// The nodes that claim items.
+    pub(super) workers: HashSet<String>,
+    pub(super) now: i64,
+}
+
 /// The items to try, and the ones that are known to be claimed.
 ///
 /// All of it is a hint: whether an item is free is decided by its node.
 #[derive(Debug, Default)]
 pub(super) struct ItemCandidates {
-    ready: VecDeque<ItemName>,
+    shards: BTreeMap<ShardNumber, ShardItems>,
     /// The claim that each of these items has: the name of a worker, or in the layouts of other clients the
     /// name of the item itself. It ends only with the item, or with the node of this name.
     claimed: HashMap<ItemName, String>,
     workers: HashSet<String>,
     /// When each of these items is due.
     delayed: HashMap<ItemName, i64>,
-    /// How many takes the last list still serves.
+    /// How many takes the last look still serves.
     left: usize,
 }
 
+/// The items of a shard that are neither known as claimed nor as delayed.
+#[derive(Debug, Default)]
+struct ShardItems {
+    ready: BTreeSet<ItemName>,
+    /// Those that a taker tries. What becomes of one is not always known.
+    tried: BTreeSet<ItemName>,
+    /// No item is new: the list is kept until it has served as many takes as it should.
+    is_closed: bool,
+    /// The list had no item.
+    is_empty: bool,
+    left: usize,
+}
+
+impl ShardItems {
+    fn is_used_up(&self) -> bool {
+        self.ready.is_empty() && self.tried.is_empty()
+    }
+}
+
 impl ItemCandidates {
-    /// Records a list of the items, and of the nodes that claim items.
-    pub(super) fn listed(&mut self, layout: ItemLayout, items: &[String], workers: Vec<String>, now: i64) {
-        let mut items: Vec<ItemName> = items.iter().filter_map(|name| layout.parse(name)).collect();
-        items.sort_unstable();
-        self.workers = workers.into_iter().collect();
-        let (workers, listed) = (&self.workers, items.iter().collect::<HashSet<_>>());
-        self.claimed.retain(|item, worker| listed.contains(item) && workers.contains(worker));
-        self.delayed.retain(|item, due| listed.contains(item) && *due > now);
-        self.left = items.len() / ITEMS_PER_TAKE + 1;
-        for item in items.iter().filter(|item| item.due() > now) {
-            self.delayed.insert(item.clone(), item.due());
-        }
-        items.retain(|item| {
-            !self.claimed.contains_key(item)
-                && !self.delayed.contains_key(item)
-                && !self.workers.contains(item.as_str())
-        });
-        self.ready = items.into();
+    /// Whether the next look needs no list of this shard.
+    pub(super) fn is_kept(&self, shard: ShardNumber) -> bool {
+        let is_delayed = || self.delayed.keys().any(|item| item.shard() == shard);
+        self.shards.get(&shard).is_some_and(|items| {
+            items.is_closed && (items.is_empty || (items.left > 0 && (!items.is_used_up() || is_delayed())))
+        })
     }
 
-    /// Forgets the list: the next taker lists.
-    pub(super) fn forget_list(&mut self) {
-        self.ready.clear();
+    /// The shards that the next look lists, as far as they are known.
+    pub(super) fn to_list(&self) -> BTreeSet<ShardNumber> {
+        match self.shards.is_empty() {
+            true => BTreeSet::from([ShardNumber::FIRST]),
+            false => self.shards.keys().copied().filter(|shard| !self.is_kept(*shard)).collect(),
+        }
+    }
+
+    /// Records a look.
+    pub(super) fn looked(&mut self, layout: ItemLayout, look: QueueLook) {
+        let QueueLook { living, lists, workers, now } = look;
+        let listed: HashSet<ShardNumber> = lists.keys().copied().collect();
+        self.shards.retain(|shard, _| living.contains(shard));
+        for items in self.shards.values_mut() {
+            // What became of these is asked again.
+            items.ready.extend(std::mem::take(&mut items.tried));
+        }
+        for (shard, list) in lists.into_iter().filter(|(shard, _)| living.contains(shard)) {
+            let items = layout.parse_all(shard, &list.names);
+            let ready: BTreeSet<ItemName> = items.filter(|item| !workers.contains(item.as_str())).collect();
+            let delayed = ready.iter().filter(|item| item.due() > now);
+            self.delayed.extend(delayed.map(|item| (item.clone(), item.due())));
+            let (is_closed, is_empty) = (list.is_closed, list.names.is_empty());
+            let (tried, left) = (BTreeSet::new(), ready.len() / ITEMS_PER_TAKE + 1);
+            self.shards.insert(shard, ShardItems { ready, tried, is_closed, is_empty, left });
+        }
+        let shards = &mut self.shards;
+        // Of a list that is kept, an item whose claim has ended is tried again.
+        let mut stays = |item: &ItemName, is_waiting: bool| {
+            let Some(items) = shards.get_mut(&item.shard()) else { return false };
+            let is_gone = listed.contains(&item.shard()) && !items.ready.contains(item);
+            match is_waiting {
+                _ if is_gone => {}
+                true => drop(items.ready.remove(item)),
+                false => drop(items.ready.insert(item.clone())),
+            }
+            is_waiting && !is_gone
+        };
+        self.claimed.retain(|item, worker| stays(item, workers.contains(worker)));
+        self.delayed.retain(|item, due| stays(item, *due > now));
+        self.workers = workers;
+        let ready: usize = self.shards.values().map(|items| items.ready.len()).sum();
+        // In the layouts of other clients a look lists all items.
+        let most = if layout.is_own() { LOOK_MAX } else { usize::MAX };
+        self.left = ready.min(most) / ITEMS_PER_TAKE + 1;
+    }
+
+    /// The next taker looks at the queue, and lists what is not kept.
+    pub(super) fn forget_look(&mut self) {
         self.left = 0;
     }
 
-    /// The next item to try; `None` if the queue must be listed. After a collision, one of the first items by
+    /// Forgets all lists: the directories may be others with the same names.
+    pub(super) fn forget_lists(&mut self) {
+        self.shards.clear();
+        self.left = 0;
+    }
+
+    /// The next item to try; `None` if a look is due. After a collision, one of the first items by
     /// `spread`, or all processes would meet again at the next one.
     pub(super) fn next(&mut self, spread: Option<usize>) -> Option<ItemName> {
         if self.left == 0 {
@@ -64,29 +147,67 @@ impl ItemCandidates {
         self.pop(spread)
     }
 
-    /// As [`next`](Self::next), also if the list has served as many takes as it should.
+    /// As [`next`](Self::next), also if the look has served as many takes as it should.
     pub(super) fn pop(&mut self, spread: Option<usize>) -> Option<ItemName> {
-        let among = self.ready.len().min(SPREAD);
-        match spread {
-            Some(spread) if among > 0 => self.ready.remove(spread % among),
-            _ => self.ready.pop_front(),
+        let item = match spread {
+            None => self.shards.values().filter_map(|items| items.ready.first()).min().cloned()?,
+            Some(spread) => {
+                let first = self.shards.values().flat_map(|items| items.ready.iter().take(SPREAD));
+                let mut first: Vec<&ItemName> = first.collect();
+                first.sort_unstable();
+                let among = first.len().min(SPREAD);
+                ItemName::clone(first.get(spread.checked_rem(among)?)?)
+            }
+        };
+        let items = self.shards.get_mut(&item.shard())?;
+        items.ready.remove(&item);
+        items.tried.insert(item.clone());
+        Some(item)
+    }
+
+    /// A taker has claimed an item by the last look.
+    pub(super) fn taken(&mut self, item: ItemName, worker: &str) {
+        self.count_take(item.shard());
+        self.met_claim(item, worker);
+    }
+
+    /// An item of the last look does not exist any more. The more of these, the sooner the next look.
+    pub(super) fn missed(&mut self, item: &ItemName) {
+        self.count_take(item.shard());
+        self.ended(item);
+    }
+
+    fn count_take(&mut self, shard: ShardNumber) {
+        self.left = self.left.saturating_sub(1);
+        if let Some(items) = self.shards.get_mut(&shard) {
+            items.left = items.left.saturating_sub(1);
         }
     }
 
-    /// A taker has claimed an item by the last list.
-    pub(super) fn taken(&mut self, item: ItemName, worker: &str) {
-        self.left = self.left.saturating_sub(1);
-        self.met_claim(item, worker);
+    /// An item does not exist any more.
+    pub(super) fn ended(&mut self, item: &ItemName) {
+        self.set_aside(item);
+        self.claimed.remove(item);
+        self.delayed.remove(item);
+    }
+
+    fn set_aside(&mut self, item: &ItemName) {
+        if let Some(items) = self.shards.get_mut(&item.shard()) {
+            items.ready.remove(item);
+            items.tried.remove(item);
+        }
     }
 
     /// The item names this worker, whose node exists.
     pub(super) fn met_claim(&mut self, item: ItemName, worker: &str) {
+        self.set_aside(&item);
         self.workers.insert(worker.to_owned());
         self.claimed.insert(item, worker.to_owned());
     }
 
     /// The item is not due yet.
     pub(super) fn met_delay(&mut self, item: ItemName, due: i64) {
+        self.set_aside(&item);
         self.delayed.insert(item, due);
     }
 
@@ -98,92 +219,5 @@ impl ItemCandidates {
     /// Whether the last list of the workers has this one.
     pub(super) fn has_worker(&self, worker: &str) -> bool {
         self.workers.contains(worker)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(numbers: &[u32]) -> Vec<String> {
-        numbers.iter().map(|number| format!("100-{number:010}")).collect()
-    }
-
-    fn item(number: u32) -> ItemName {
-        ItemLayout::Own.parse(&format!("100-{number:010}")).unwrap()
-    }
-
-    #[test]
-    fn one_taker_takes_the_first_item_first() {
-        let mut candidates = ItemCandidates::default();
-        assert_eq!(candidates.next(None), None);
-        candidates.listed(ItemLayout::Own, &names(&[3, 1, 2]), Vec::new(), 0);
-        assert_eq!([candidates.next(None), candidates.next(None)], [Some(item(1)), Some(item(2))]);
-    }
-
-    #[test]
-    fn an_item_is_skipped_as_long_as_the_node_of_its_worker_is_listed() {
-        let mut candidates = ItemCandidates::default();
-        candidates.met_claim(item(1), "a");
-        candidates.listed(ItemLayout::Own, &names(&[1, 2]), vec!["a".to_owned()], 0);
-        assert_eq!(candidates.next(None), Some(item(2)));
-        candidates.listed(ItemLayout::Own, &names(&[1, 2]), vec!["b".to_owned()], 0);
-        assert_eq!(candidates.next(None), Some(item(1)));
-    }
-
-    #[test]
-    fn a_delayed_item_is_skipped_until_it_is_due() {
-        let mut candidates = ItemCandidates::default();
-        candidates.met_delay(item(1), 10);
-        candidates.listed(ItemLayout::Own, &names(&[1, 2]), Vec::new(), 9);
-        assert_eq!((candidates.next(None), candidates.next_due()), (Some(item(2)), Some(10)));
-        candidates.listed(ItemLayout::Own, &names(&[1, 2]), Vec::new(), 10);
-        assert_eq!((candidates.next(None), candidates.next_due()), (Some(item(1)), None));
-    }
-
-    #[test]
-    fn a_list_serves_takes_in_proportion_to_its_length() {
-        for (length, takes) in [(1, 1), (8, 2), (800, 101)] {
-            let mut candidates = ItemCandidates::default();
-            candidates.listed(ItemLayout::Own, &names(&(0..length).collect::<Vec<_>>()), Vec::new(), 0);
-            let mut taken = 0;
-            while let Some(item) = candidates.next(None) {
-                candidates.taken(item, "a");
-                taken += 1;
-            }
-            assert_eq!(taken, takes.min(length), "{length}");
-        }
-    }
-
-    #[test]
-    fn a_collision_goes_on_among_the_first_items() {
-        let mut candidates = ItemCandidates::default();
-        candidates.listed(ItemLayout::Own, &names(&(0..40).collect::<Vec<_>>()), Vec::new(), 0);
-        for spread in [5, 21, usize::MAX] {
-            let next = candidates.next(Some(spread)).unwrap();
-            assert!(next < item(20), "{next}");
-        }
-        candidates.forget_list();
-        assert_eq!(candidates.next(Some(0)), None);
-    }
-
-    #[test]
-    fn an_item_that_is_claimed_by_a_node_of_its_name_is_skipped() {
-        let mut candidates = ItemCandidates::default();
-        let items = ["queue-0000000001", "queue-0000000002"].map(str::to_owned);
-        candidates.listed(ItemLayout::Curator, &items, vec![items[0].clone(), "workers".to_owned()], 0);
-        assert_eq!(candidates.next(None).as_ref().map(ItemName::as_str), Some("queue-0000000002"));
-        candidates.listed(ItemLayout::Curator, &items, Vec::new(), 0);
-        assert_eq!(candidates.next(None).as_ref().map(ItemName::as_str), Some("queue-0000000001"));
-    }
-
-    #[test]
-    fn an_item_with_a_time_in_its_name_is_skipped_until_it_is_due() {
-        let mut candidates = ItemCandidates::default();
-        let items = ["queue-|0000000A|0000000001".to_owned()];
-        candidates.listed(ItemLayout::CuratorDelay, &items, Vec::new(), 9);
-        assert_eq!((candidates.next(None), candidates.next_due()), (None, Some(10)));
-        candidates.listed(ItemLayout::CuratorDelay, &items, Vec::new(), 10);
-        assert!(candidates.next(None).is_some());
     }
 }

@@ -55,8 +55,11 @@ impl<T: SharedData> WorkQueue<T> {
         name: &ItemName,
         deadline: Deadline,
     ) -> Result<ClaimTry<T>, NotTaken> {
-        let path = self.items.child(name.as_str()).map_err(Error::from)?;
-        let Some((data, stat)) = self.read(&path, deadline).await? else { return Ok(ClaimTry::Collision) };
+        let path = self.item_path(name)?;
+        let Some((data, stat)) = self.read(&path, deadline).await? else {
+            self.shared.candidates.lock().missed(name);
+            return Ok(ClaimTry::Collision);
+        };
         let item = ReadItem { name, path: &path, stat: &stat };
         let stored = match self.layout.decode(name, &data, stat.version) {
             NodeData::Item(stored) => stored,
@@ -168,7 +171,7 @@ impl<T: SharedData> WorkQueue<T> {
         stored: &StoredItem,
     ) -> Result<(), NotTaken> {
         let failed = self.failed_directory()?;
-        let target = failed.child(item.name.as_str()).map_err(Error::from)?;
+        let target = failed.child(&item.name.among_failed()).map_err(Error::from)?;
         let data = stored.clone().failed("the last taker was lost", self.now()).encode();
         info!(path = %item.path, attempts = stored.attempts, "an item failed too often");
         match self.commit_free(worker, item, |txn| txn.create(&target, data)).await {
@@ -198,7 +201,7 @@ impl<T: SharedData> WorkQueue<T> {
         let items = values.iter().map(|value| self.layout.encode(&StoredItem::new(value.clone())));
         let write = |txn: Txn<'static>| items.fold(txn, |txn, item| txn.create_sequential(&prefix, item));
         let changed = self.commit_free(worker, item, write).await;
-        self.shared.candidates.lock().forget_list();
+        self.shared.candidates.lock().forget_look();
         self.changed_free(worker, item, changed).await
     }
 

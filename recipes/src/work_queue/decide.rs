@@ -1,6 +1,12 @@
-//! What is dangerous, as pure functions: whether an item is free, and whether a transaction was applied.
+//! What is dangerous, as pure functions: whether an item is free, whether a transaction was applied,
+//! and which directory takes a put.
 
+use super::shard_number::{ShardNumber, ShardStat};
 use super::stored::StoredItem;
+
+/// From this number on, nothing is put into a directory: numbers would soon repeat or be negative, and items
+/// be lost. A million puts are not in flight at one time.
+pub(super) const NUMBER_END: i32 = i32::MAX - 1_000_000;
 
 /// What is known of the node that claims an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,5 +116,72 @@ pub(super) fn after_fence(fenced: FencedRecord) -> bool {
     match fenced {
         FencedRecord::Committed => true,
         FencedRecord::Written | FencedRecord::Before => false,
+    }
+}
+
+/// What a put does with the last shard that it knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShardVerdict {
+    /// It takes the items, in a transaction that checks that it is open still.
+    Open,
+    /// It has no room for the items: close it, and open the next one.
+    Full,
+    /// It takes no items any more: look for the last one.
+    Closed,
+}
+
+/// Judges a shard for a put of `more` items. `size`: how many items it should have at most.
+pub(super) fn judge_shard(shard: ShardStat, more: u32, size: u32) -> ShardVerdict {
+    let has_room = shard.items == 0 || shard.items.saturating_add(more) <= size;
+    let has_numbers = shard.made < NUMBER_END;
+    match shard.version {
+        0 if has_room && has_numbers => ShardVerdict::Open,
+        0 => ShardVerdict::Full,
+        _ => ShardVerdict::Closed,
+    }
+}
+
+/// Whether a shard without any child is deleted, at the version that was read. `last`: the last shard.
+///
+/// A shard that is closed takes no item any more, and has none. Another one could have been given an item
+/// since. The first one stays, as the mark that the queue exists.
+pub(super) fn is_over(shard: ShardNumber, stat: ShardStat, last: ShardNumber) -> bool {
+    let is_closed = stat.version != 0;
+    is_closed && stat.items == 0 && shard != ShardNumber::FIRST && shard < last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_is_open_until_its_data_is_written() {
+        let judge = |version| judge_shard(ShardStat { version, items: 1, made: 1 }, 1, 10);
+        assert_eq!([-1, 0, 1].map(judge), [ShardVerdict::Closed, ShardVerdict::Open, ShardVerdict::Closed]);
+    }
+
+    #[test]
+    fn a_shard_is_full_when_a_put_has_no_room_or_its_numbers_would_end() {
+        let judge = |items, made, more| judge_shard(ShardStat { version: 0, items, made }, more, 10);
+        assert_eq!([judge(0, 0, 1), judge(9, 9, 1), judge(8, 1_000, 2)], [ShardVerdict::Open; 3]);
+        // A put that no shard has room for has one of its own.
+        assert_eq!(judge(0, 20, 11), ShardVerdict::Open);
+        let full = [judge(10, 10, 1), judge(9, 9, 2), judge(1, 1, 10), judge(0, NUMBER_END, 1)];
+        assert_eq!(full, [ShardVerdict::Full; 4]);
+        assert_eq!(judge(1, NUMBER_END - 1, 1), ShardVerdict::Open);
+    }
+
+    #[test]
+    fn an_empty_shard_is_over_if_it_is_closed_and_neither_the_first_nor_the_last() {
+        let [first, one, two] =
+            ["items", "items-0000000001", "items-0000000002"].map(|name| ShardNumber::parse(name).unwrap());
+        let (open, closed) =
+            (ShardStat { version: 0, items: 0, made: 9 }, ShardStat { version: 1, items: 0, made: 9 });
+        assert!(is_over(one, closed, two));
+        for (shard, stat) in
+            [(first, closed), (one, open), (two, closed), (one, ShardStat { items: 1, ..closed })]
+        {
+            assert!(!is_over(shard, stat, two), "{shard:?} {stat:?}");
+        }
     }
 }

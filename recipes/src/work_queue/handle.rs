@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use lockkeeper_core::{
     ConfigError, ConnectionManager, CreateMode, Deadline, Error, IntoPath, Label, LockQueue, ManagerExt,
-    Read, Refusal, Rule, WholePath, ZnodePath,
+    Refusal, Rule, WholePath, ZnodePath,
 };
 
 use super::item_layout::ItemLayout;
@@ -22,8 +22,16 @@ const WORKER: Label = match Label::new("worker-") {
     Err(_) => panic!("not a label"), // at compile time
 };
 
+/// How many items a queue has room for, unless another number is set, and at most.
+const CAPACITY: u32 = 100_000;
+const CAPACITY_MAX: u32 = 1_000_000;
+
 /// The most items for which one list fits into an answer of the servers, with room for puts at the same time.
-const CAPACITY_MAX: u32 = 40_000;
+/// In the layouts of other clients all items are in one directory.
+const DIRECTORY_MAX: u32 = 40_000;
+
+/// A directory of items takes none beyond so many. Its list has 180 kilobytes then.
+const SHARD_SIZE: u32 = 10_000;
 
 /// A queue of items that processes put and work off: an item is done exactly once in ZooKeeper, at least once
 /// outside, and never lost.
@@ -48,29 +56,36 @@ const CAPACITY_MAX: u32 = 40_000;
 ///
 /// An item of a lower [priority](Self::put_with) is taken first, and of two with the same priority the one
 /// that was put first. One taker takes the items in this order. Among several, the order is that of their
-/// claims: takers that meet go on to one of the next sixteen items. One list of the queue serves an eighth of
-/// its items, so an item of a lower priority waits at most for so many takes.
+/// claims: takers that meet go on to one of the next sixteen items. One look at the queue serves an eighth of
+/// its items and 1,250 takes at most, so an item of a lower priority waits at most for so many takes.
 ///
 /// # Cost
 ///
 /// A put is two requests, as it reads the number of items first. A taken item is three: the read, the claim,
-/// the transaction of `done`. All takers of one manager share one list of the queue and one wait. Each
-/// process that waits lists the queue when it changes.
+/// the transaction of `done`. All takers of one manager share one look at the queue and one wait. Each
+/// process that waits looks at the queue when it changes: it lists the workers, and the directory that takes
+/// puts. It lists each other directory when it meets it, and then once for an eighth of its items that it
+/// takes. A directory takes 10,000 items at most, so that a list has about 180 kilobytes, however many items
+/// there are.
 ///
 /// # What a queue in ZooKeeper is not for
 ///
-/// Every item is in the memory of every server, and every change of it passes the leader. The queue has room
-/// for 40,000 items of at most some hundred kilobytes. For thousands of items a second, use a message broker.
+/// Every item is in the memory of every server and in each snapshot, and every change of it passes the leader.
+/// The names of all items are in the memory of each process that takes. The queue has room for 100,000 items
+/// unless [another number](Self::with_capacity) is set, of at most some hundred kilobytes each. Put a
+/// reference to large data. For thousands of items a second, use a message broker.
 ///
 /// # Session loss
 ///
 /// The item of an expired session is lost: [`lost`](super::WorkItem::lost) resolves before another process
 /// can take it. A waiting taker goes on in the next session.
 ///
-/// # ItemLayout
+/// # Layout
 ///
-/// `<path>/items/<priority>-<number>` is an item, persistent; its data names its worker. `<path>/failed` has
-/// those that failed, and `<path>/ids` those that were put [by id](Self::put_once).
+/// `<path>/items/<priority>-<number>` is an item, persistent; its data names its worker. When that directory
+/// is full, `<path>/items-0000000001` takes the next ones, and so on; one that is used up is deleted, except
+/// the first. `<path>/failed` has those that failed, and `<path>/ids` those that were put
+/// [by id](Self::put_once).
 /// `<path>/workers/_c_<id>-worker-<number>` is a worker, ephemeral. `<path>/records/<id>` is the record of
 /// its transactions, persistent, and deleted with the worker. A process that has ended leaves
 /// its own behind: an hour after its last write, the first worker of another process deletes it.
@@ -107,6 +122,8 @@ pub struct WorkQueue<T> {
     pub(super) workers: LockQueue,
     pub(super) shared: Arc<SharedWork>,
     pub(super) capacity: u32,
+    /// A directory of items takes none beyond that.
+    pub(super) shard_size: u32,
     pub(super) attempts_max: Option<u32>,
     of: PhantomData<fn(T) -> T>,
 }
@@ -133,14 +150,10 @@ impl<T: SharedData> WorkQueue<T> {
     ) -> Result<Self, Error> {
         let (records, workers) = (base.child(RECORDS)?, base.child(WORKERS)?);
         const RULE: Rule = Rule::blocked_by(&[]).sharing_with(&[WORKER.kind()]);
-        // An item is claimed as long as there is a node with the name of its claim.
-        let claimed_by = claims.clone().unwrap_or_else(|| workers.clone());
-        let reads = [Read::Children(items.clone()), Read::Children(claimed_by)];
-        let workers = LockQueue::new(manager, workers, WORKER, RULE)?
-            .with_metric_name("work_queue")
-            .with_reads(&reads)?;
+        let workers = LockQueue::new(manager, workers, WORKER, RULE)?.with_metric_name("work_queue");
         let shared = SharedWork::of(manager, (layout, items.clone(), base.clone()));
-        let (capacity, attempts_max) = (CAPACITY_MAX, None);
+        let capacity = if layout.is_own() { CAPACITY } else { DIRECTORY_MAX };
+        let (shard_size, attempts_max) = (SHARD_SIZE, None);
         Ok(Self {
             path,
             layout,
@@ -151,32 +164,44 @@ impl<T: SharedData> WorkQueue<T> {
             workers,
             shared,
             capacity,
+            shard_size,
             attempts_max,
             of: PhantomData,
         })
     }
 
     /// Sets how many items the queue has room for: a put that finds as many fails with
-    /// [`WorkQueueError::Full`](super::WorkQueueError::Full). Default and maximum: 40,000, whose names fit
-    /// into one answer of the servers.
+    /// [`WorkQueueError::Full`](super::WorkQueueError::Full). Default: 100,000. Maximum: 1,000,000. In the
+    /// layouts of other clients, default and maximum are 40,000, whose names fit into one answer of the
+    /// servers.
     ///
     /// A put reads the number of items before it puts its own. So the queue may exceed the bound by the items
     /// of the puts that are in flight at the same moment, in all processes. All users of the queue give the
-    /// same bound.
+    /// same bound. Near it, a put counts the items of each directory: one request more for each 10,000.
     ///
     /// # Errors
     ///
     /// [`Error::Config`] if the number is zero, or above the maximum.
     pub fn with_capacity(self, capacity: u32) -> Result<Self, Error> {
-        if capacity == 0 || capacity > CAPACITY_MAX {
-            return Err(ConfigError::Setting {
-                name: "capacity",
-                value: capacity.to_string(),
-                advice: "take 1 to 40000; the names of more items do not fit into one answer of the servers",
-            }
-            .into());
+        let (most, advice) = match self.layout.is_own() {
+            true => (CAPACITY_MAX, "take 1 to 1000000; every item is in the memory of every server"),
+            false => (
+                DIRECTORY_MAX,
+                "take 1 to 40000; the names of more items do not fit into one answer of the servers",
+            ),
+        };
+        if capacity == 0 || capacity > most {
+            return Err(ConfigError::Setting { name: "capacity", value: capacity.to_string(), advice }.into());
         }
         Ok(Self { capacity, ..self })
+    }
+
+    /// Sets how many items a directory takes, for tests. Default: 10,000. With 0, each put has a directory of
+    /// its own.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_shard_size(self, items: u32) -> Self {
+        Self { shard_size: items, ..self }
     }
 
     /// Sets how often an item is taken at most. One that was taken as often and is not done moves to
@@ -287,6 +312,7 @@ impl<T> Clone for WorkQueue<T> {
             workers: self.workers.clone(),
             shared: Arc::clone(&self.shared),
             capacity: self.capacity,
+            shard_size: self.shard_size,
             attempts_max: self.attempts_max,
             of: PhantomData,
         }

@@ -9,6 +9,8 @@ use lockkeeper_core::{Deadline, Error, Refusal, Stat, TxnError, Version, WholePa
 use super::handle::WorkQueue;
 use super::item_layout::NodeData;
 use super::name::ItemName;
+use super::shard_number::ShardNumber;
+use super::shards::Room;
 use super::stored::StoredItem;
 use crate::inspection::estimated_time;
 use crate::value::SharedData;
@@ -84,7 +86,7 @@ struct FoundItem {
 
 impl<T: SharedData> WorkQueue<T> {
     /// Returns the items with their takers, and the failed items: a snapshot. It needs only the right to
-    /// read. Two lists, and a read for each of the first hundred items.
+    /// read. A list for each directory of items and two more, and a read for each of the first hundred items.
     ///
     /// # Errors
     ///
@@ -95,10 +97,21 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<WorkQueueInspection, Error> {
-        let (item_count, items) = self.first_items(&self.items).await?;
+        let deadline = Deadline::after(self.manager().operation_timeout());
+        let (mut item_count, mut names) = (0_u32, Vec::new());
+        for shard in self.shards(deadline).await? {
+            let children =
+                self.manager().znodes().children(self.shard_path(shard)?).await?.unwrap_or_default();
+            let before = names.len();
+            names.extend(self.layout.parse_all(shard, &children));
+            item_count = item_count.saturating_add(count_of(names.len() - before));
+            keep_first(&mut names);
+        }
+        let paths = names.into_iter().map(|name| Ok((self.item_path(&name)?, name)));
+        let items = self.read_all(paths.collect::<Result<_, Error>>()?).await?;
         let now = estimated_time(self.manager());
         let items = try_join_all(items.into_iter().map(|item| self.info(item, now))).await?;
-        let (failed_count, failed) = self.first_items(&self.failed_directory()?).await?;
+        let (failed_count, failed) = self.first_failed().await?;
         let failed = failed.into_iter().map(|FoundItem { path, data, .. }| {
             let StoredItem { attempts, failures, .. } = StoredItem::decode(&data);
             FailedItem { path, attempts, failures }
@@ -107,20 +120,24 @@ impl<T: SharedData> WorkQueue<T> {
         Ok(WorkQueueInspection { path, item_count, items, failed_count, failed })
     }
 
-    async fn first_items(&self, directory: &ZnodePath) -> Result<(u32, Vec<FoundItem>), Error> {
-        let znodes = self.manager().znodes();
-        let names = znodes.children(directory).await?.unwrap_or_default();
-        let mut names: Vec<ItemName> = names.iter().filter_map(|name| self.layout.parse(name)).collect();
-        names.sort_unstable();
+    async fn first_failed(&self) -> Result<(u32, Vec<FoundItem>), Error> {
+        let directory = self.failed_directory()?;
+        let children = self.manager().znodes().children(&directory).await?.unwrap_or_default();
+        let mut names: Vec<ItemName> =
+            children.iter().filter_map(|name| self.layout.parse_failed(name)).collect();
         let count = count_of(names.len());
-        names.truncate(READ_MAX);
-        let read = |name: ItemName| async {
-            let path = directory.child(name.as_str())?;
+        keep_first(&mut names);
+        let paths = names.into_iter().map(|name| Ok((directory.child(&name.among_failed())?, name)));
+        Ok((count, self.read_all(paths.collect::<Result<_, Error>>()?).await?))
+    }
+
+    async fn read_all(&self, items: Vec<(ZnodePath, ItemName)>) -> Result<Vec<FoundItem>, Error> {
+        let read = |(path, name): (ZnodePath, ItemName)| async {
             let read = self.manager().znodes().read(&path).await?;
             Ok::<_, Error>(read.map(|(data, stat)| FoundItem { name, path, data, stat }))
         };
-        let items = try_join_all(names.into_iter().map(read)).await?;
-        Ok((count, items.into_iter().flatten().collect()))
+        let items = try_join_all(items.into_iter().map(read)).await?;
+        Ok(items.into_iter().flatten().collect())
     }
 
     async fn info(&self, item: FoundItem, now: i64) -> Result<ItemInfo, Error> {
@@ -165,23 +182,50 @@ impl<T: SharedData> WorkQueue<T> {
     pub async fn requeue(&self, failed: &ZnodePath) -> Result<bool, Error> {
         let path = self.failed_directory()?.child(failed.name())?;
         let Some((data, stat)) = self.manager().znodes().read(&path).await? else { return Ok(false) };
-        let target = self.items.child(&self.layout.prefix_like(failed.name()))?;
         let stored = StoredItem { attempts: 0, claim: None, due: None, ..StoredItem::decode(&data) };
-        let data = self.layout.encode(&stored);
-        let mut worker = self.worker(Deadline::after(self.manager().operation_timeout())).await?;
-        let requeued = worker
-            .record
-            .commit(&worker.hold, |txn| {
-                txn.delete(&path, Version::from(stat.version)).create_sequential(&target, data)
-            })
-            .await;
-        match requeued {
-            Ok(_) => {
-                self.park(worker);
-                Ok(true)
+        let (data, prefix) = (self.layout.encode(&stored), self.layout.prefix_like(failed.name()));
+        let deadline = Deadline::after(self.manager().operation_timeout());
+        loop {
+            let shard = self.shard_for(Room { items: 1, capacity: None }, deadline).await?;
+            let target = shard.as_ref().unwrap_or(&self.items).child(&prefix)?;
+            let mut worker = self.worker(deadline).await?;
+            let requeued = worker
+                .record
+                .commit(&worker.hold, |txn| {
+                    let txn = txn.delete(&path, Version::from(stat.version));
+                    self.checked(txn, shard.as_ref()).create_sequential(&target, data.clone())
+                })
+                .await;
+            match requeued {
+                Ok(_) => {
+                    self.park(worker);
+                    return Ok(true);
+                }
+                Err(TxnError::Refused { index: 0, refusal: Refusal::NoNode, .. }) => return Ok(false),
+                Err(error) if self.is_of_shard(shard.as_ref(), &error) && !deadline.has_passed() => {
+                    self.park(worker);
+                }
+                Err(error) => return Err(error.into()),
             }
-            Err(TxnError::Refused { index: 0, refusal: Refusal::NoNode, .. }) => Ok(false),
-            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Keeps the names of those that are shown.
+fn keep_first(names: &mut Vec<ItemName>) {
+    names.sort_unstable();
+    names.truncate(READ_MAX);
+}
+
+impl ItemInfo {
+    /// The name of the item. Behind the first directory of items, the name of the directory is before it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let (path, name) = (self.path.as_str(), self.path.name());
+        let Some(directory) = path.rsplit('/').nth(1) else { return name };
+        match ShardNumber::parse(directory) {
+            None | Some(ShardNumber::FIRST) => name,
+            Some(_) => path.get(path.len() - name.len() - directory.len() - 1..).unwrap_or(name),
         }
     }
 }
@@ -194,7 +238,7 @@ impl Display for WorkQueueInspection {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         writeln!(formatter, "{}: {} items, {} failed", self.path, self.item_count, self.failed_count)?;
         for item in &self.items {
-            write!(formatter, "  {}  attempts {}  ", item.path.name(), item.attempts)?;
+            write!(formatter, "  {}  attempts {}  ", item.name(), item.attempts)?;
             match &item.state {
                 ItemState::Free => writeln!(formatter, "free")?,
                 ItemState::Delayed(due) => {

@@ -59,8 +59,8 @@ impl<T> WorkItem<T> {
         let Claimed { stored, value, claimed_at, version } = claimed;
         let generation = worker.hold.fencing_token().generation();
         let token = FencingToken::new(claimed_at.get().cast_unsigned()).in_generation(generation);
-        let path = queue.items.child(name.as_str())?;
-        let failed = queue.failed_directory()?.child(name.as_str())?;
+        let path = queue.item_path(name)?;
+        let failed = queue.failed_directory()?.child(&name.among_failed())?;
         let (layout, items, attempts_max) = (queue.layout, queue.items.clone(), queue.attempts_max);
         let version = if layout.is_own() { Version::Any } else { Version::from(version) };
         Ok(Self { worker, freed, path, version, layout, items, token, value, stored, failed, attempts_max })

@@ -6,7 +6,8 @@
 use lockkeeper_core::{ConfigError, Error};
 
 use super::curator_item;
-use super::name::{ItemName, PRIORITY_MAX, prefix_of};
+use super::name::{ItemName, PRIORITY_MAX, prefix_of, without_shard};
+use super::shard_number::ShardNumber;
 use super::stored::StoredItem;
 
 /// The priority of a put that names none.
@@ -116,7 +117,7 @@ impl ItemLayout {
     /// The name of a child of the items' directory. `None` if it is no item.
     pub(super) fn parse(self, name: &str) -> Option<ItemName> {
         match self {
-            Self::Own => is_own_name(name).then(|| ItemName::of(name)),
+            Self::Own => own_priority(name).map(|priority| ItemName::of(name).of_priority(priority)),
             Self::Kazoo => name.starts_with(KAZOO).then(|| ItemName::of(name)),
             _ if !name.starts_with(CURATOR) => None,
             Self::CuratorDelay => Some(ItemName::of(name).due_at(epoch_of(name).unwrap_or_default())),
@@ -125,6 +126,22 @@ impl ItemLayout {
                 None => ItemName::of(name),
             }),
             Self::Curator | Self::CuratorPriority => Some(ItemName::of(name)),
+        }
+    }
+
+    /// The items among the children of a shard.
+    pub(super) fn parse_all(self, shard: ShardNumber, names: &[String]) -> impl Iterator<Item = ItemName> {
+        names.iter().filter_map(move |name| Some(self.parse(name)?.in_shard(shard)))
+    }
+
+    /// The name of a child of the directory of the failed items. `None` if it is none.
+    pub(super) fn parse_failed(self, name: &str) -> Option<ItemName> {
+        match self {
+            Self::Own => {
+                let (item, shard) = without_shard(name);
+                Some(self.parse(item)?.in_shard(shard))
+            }
+            _ => self.parse(name),
         }
     }
 
@@ -158,15 +175,21 @@ impl ItemLayout {
         }
     }
 
-    /// The part before the number for an item that takes the place of this one.
+    /// The part before the number for an item that takes the place of this one, or of this failed one.
     pub(super) fn prefix_like(self, name: &str) -> String {
+        let name = if self.is_own() { without_shard(name).0 } else { name };
         prefix_of(name).map_or_else(|| self.prefix(PutOptions::default(), 0), str::to_owned)
     }
 }
 
 pub(crate) fn is_own_name(name: &str) -> bool {
+    own_priority(name).is_some()
+}
+
+fn own_priority(name: &str) -> Option<u16> {
     let is_number = |text: &str, digits| text.len() == digits && text.bytes().all(|b| b.is_ascii_digit());
-    name.split_once('-').is_some_and(|(priority, number)| is_number(priority, 3) && is_number(number, 10))
+    let (priority, number) = name.split_once('-')?;
+    (is_number(priority, 3) && is_number(number, 10)).then(|| priority.parse().ok())?
 }
 
 /// `DistributedDelayQueue.getEpoch`: the text between the last two separators. Without a time, the item is
@@ -290,6 +313,31 @@ mod tests {
         let like = |name| ItemLayout::Curator.prefix_like(name);
         assert_eq!(like("queue-|id|0000000007"), "queue-|id|");
         assert_eq!([like("queue-é"), like("queue-"), like("")], [CURATOR, CURATOR, CURATOR]);
+    }
+
+    #[test]
+    fn a_failed_item_has_a_name_of_its_own_in_each_shard() {
+        let shards = ["items", "items-0000000007"].map(|name| ShardNumber::parse(name).unwrap());
+        let names = shards.map(|shard| ItemLayout::Own.parse("099-0000000004").unwrap().in_shard(shard));
+        let failed = names.clone().map(|name| name.among_failed());
+        assert_eq!(failed, ["099-0000000004", "099-0000000004-0000000007"]);
+        assert_eq!(failed.each_ref().map(|name| ItemLayout::Own.parse_failed(name)), names.map(Some));
+        assert_eq!(failed.map(|name| ItemLayout::Own.prefix_like(&name)), ["099-", "099-"]);
+        assert_eq!(ItemLayout::Kazoo.prefix_like("entry-7-0000000001"), "entry-7-");
+        assert_eq!(ItemLayout::Own.parse_failed("099-0000000004-000000007"), None);
+    }
+
+    #[test]
+    fn the_order_of_work_is_by_priority_then_shard_then_number() {
+        let name =
+            |shard, name| ItemLayout::Own.parse(name).unwrap().in_shard(ShardNumber::parse(shard).unwrap());
+        let sorted = [
+            name("items-0000000010", "099-0000000001"),
+            name("items", "100-0000000009"),
+            name("items-0000000001", "100-0000000002"),
+            name("items-0000000010", "100-0000000001"),
+        ];
+        assert!(sorted.is_sorted(), "{sorted:?}");
     }
 
     #[test]

@@ -20,6 +20,14 @@
 //! then that no node of this name exists. Names of workers are never used again. The version of the item ends
 //! the race of two workers that both find it free.
 //!
+//! # Shards
+//!
+//! The items are in directories of a bounded size, the *shards*: `<path>/items`, `<path>/items-0000000001` and
+//! so on. Only the last one takes puts: it is open as long as its data was never written, and each put checks
+//! that in its transaction. A put that has no room writes the data and creates the next shard, in one
+//! transaction. So a shard is closed once and for ever, whatever is applied late: the list of a closed shard
+//! has every item that it will ever have, and an empty one is deleted without a race.
+//!
 //! # The nodes of other clients
 //!
 //! In the layout of Curator or kazoo, the claim is the one of that client: an ephemeral node with the name of
@@ -42,10 +50,13 @@ mod inspect;
 mod item;
 mod item_claim;
 mod item_layout;
+mod look;
 mod name;
 mod of_peers;
 mod put;
 mod record;
+mod shard_number;
+mod shards;
 mod shared;
 mod stored;
 mod sweep;
@@ -60,3 +71,4 @@ pub use self::inspect::{FailedItem, ItemInfo, ItemState, WorkQueueInspection};
 pub use self::item::WorkItem;
 pub(crate) use self::item_layout::is_own_name;
 pub(crate) use self::name::{FAILED, ITEMS, RECORDS, WORKERS};
+pub(crate) use self::shard_number::ShardNumber;

@@ -8,16 +8,14 @@ use super::error::WorkQueueError;
 use super::handle::WorkQueue;
 use super::item::millis;
 use super::item_layout::PutOptions;
+use super::shard_number::ShardNumber;
+use super::shards::Room;
 use super::stored::StoredItem;
 use crate::value::SharedData;
 
 /// The pauses between two tries of a put that waits for room.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-
-/// From this number on, nothing is put: numbers would soon repeat or be negative, and items be lost. A
-/// million puts are not in flight at one time.
-const NUMBER_END: i32 = i32::MAX - 1_000_000;
 
 /// The data of an item has room for so many bytes beside its value.
 const OVERHEAD: usize = 4 * 1024;
@@ -29,8 +27,8 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// [`WorkQueueError::Full`]. [`Error::Config`], before anything is sent, if the value is larger than 508
     /// kilobytes. [`Error::Timeout`] without a connection within the manager's operation timeout,
-    /// [`Error::Refused`] (access list, quota), [`Error::SequenceExhausted`] (after two billion items: use
-    /// another path) and [`Error::Closed`]: nothing was put. [`Error::Unknown`] if the answer was lost, and
+    /// [`Error::Refused`] (access list, quota), [`Error::SequenceExhausted`] (in the layouts of other clients,
+    /// after two billion items: use another path) and [`Error::Closed`]: nothing was put. [`Error::Unknown`] if the answer was lost, and
     /// no server could be asked for the outcome in time.
     ///
     /// # Session loss
@@ -175,7 +173,8 @@ impl<T: SharedData> WorkQueue<T> {
         self.layout.check(options)?;
         let items = self.prepare(values, options)?;
         let id = options.id.map(|id| self.id_path(id)).transpose()?;
-        let prefix = self.items.child(&self.layout.prefix(options, i64::MAX))?;
+        let longest = self.shard_path(ShardNumber::MAX)?;
+        let prefix = longest.child(&self.layout.prefix(options, i64::MAX))?;
         let bytes = items.iter().map(Vec::len).max().unwrap_or_default();
         crate::limits::check("items", count_of(items.len()), &prefix, &vec![0; bytes])?;
         if items.is_empty() {
@@ -195,13 +194,16 @@ impl<T: SharedData> WorkQueue<T> {
         id: Option<&ZnodePath>,
     ) -> Result<bool, Error> {
         let deadline = Deadline::after(self.manager().operation_timeout());
-        self.require_room(count_of(items.len())).await?;
+        let room = Room { items: count_of(items.len()), capacity: Some(self.capacity) };
         loop {
+            let shard = self.shard_for(room, deadline).await?;
             let mut worker = self.worker(deadline).await?;
-            let prefix = self.items.child(&self.layout.prefix(options, self.now()))?;
+            let directory = shard.as_ref().unwrap_or(&self.items);
+            let prefix = directory.child(&self.layout.prefix(options, self.now()))?;
             let committed = worker
                 .record
                 .commit(&worker.hold, |txn| {
+                    let txn = self.checked(txn, shard.as_ref());
                     let txn = id.into_iter().fold(txn, |txn, id| txn.create(id, b""));
                     items.iter().fold(txn, |txn, item| txn.create_sequential(&prefix, item.clone()))
                 })
@@ -212,35 +214,28 @@ impl<T: SharedData> WorkQueue<T> {
                     return Ok(true);
                 }
                 Err(TxnError::Refused { .. }) if worker.record.is_broken() && !deadline.has_passed() => {}
+                Err(error) if self.is_of_shard(shard.as_ref(), &error) && !deadline.has_passed() => {
+                    self.park(worker);
+                }
                 Err(TxnError::Refused { refusal: Refusal::NodeExists, .. }) if id.is_some() => {
                     self.park(worker);
                     return Ok(false);
                 }
                 Err(TxnError::Refused { refusal: Refusal::NoNode, .. }) if !deadline.has_passed() => {
                     self.park(worker);
-                    self.create_directory(&self.items).await?;
+                    if shard.is_none() {
+                        self.create_directory(&self.items).await?;
+                    }
                     if let Some(directory) = id.and_then(ZnodePath::parent) {
                         self.create_directory(&directory).await?;
                     }
                 }
                 // Nothing is put.
-                Err(error) if error.is_lost() && !deadline.has_passed() => {}
+                Err(error) if error.is_lost() && !deadline.has_passed() => {
+                    self.shared.candidates.lock().forget_lists();
+                }
                 Err(error) => return Err(error.into()),
             }
-        }
-    }
-
-    /// Refuses more items than the queue has room for, and items whose numbers would end or repeat.
-    async fn require_room(&self, more: u32) -> Result<(), Error> {
-        let (path, capacity) = (self.whole_path(), self.capacity);
-        let Some((_, stat)) = self.manager().znodes().read(&self.items).await? else { return Ok(()) };
-        if stat.children_made() >= NUMBER_END {
-            return Err(Error::SequenceExhausted { path: self.manager().whole_path(&self.items) });
-        }
-        let items = u32::try_from(stat.children).unwrap_or_default();
-        match items.saturating_add(more) > capacity {
-            true => Err(WorkQueueError::Full { path, items, capacity }.into()),
-            false => Ok(()),
         }
     }
 

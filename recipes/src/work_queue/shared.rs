@@ -12,6 +12,7 @@ use super::candidates::ItemCandidates;
 use super::free_items::FreeItems;
 use super::item_layout::ItemLayout;
 use super::name::ItemName;
+use super::shards::KnownShards;
 use super::worker::{ParkedWorker, QueueWorker};
 
 /// How long a worker is kept for the next call.
@@ -23,6 +24,7 @@ pub(super) struct SharedWork {
     pub(super) candidates: Mutex<ItemCandidates>,
     /// The taker that has the lock lists the queue for all others, and waits for all others.
     pub(super) list_turn: AsyncMutex<()>,
+    pub(super) shards: Mutex<KnownShards>,
     parked: Mutex<IdleWorkers>,
     /// The directory of the claims exists.
     pub(super) has_claims_directory: AtomicBool,
@@ -127,11 +129,11 @@ impl SharedWork {
         let _ = is_waiting.wait_for(|is_waiting| *is_waiting).await;
     }
 
-    /// The next item to try by the last list.
+    /// The next item to try by the last look.
     pub(super) fn next(&self, spread: Option<usize>) -> Option<ItemName> {
         let mut candidates = self.candidates.lock();
         if self.free.take() {
-            candidates.forget_list();
+            candidates.forget_look();
         }
         candidates.next(spread)
     }
@@ -141,17 +143,19 @@ impl SharedWork {
 /// item is free at its old place.
 pub(super) struct FreedItem {
     shared: Arc<SharedWork>,
+    item: ItemName,
     is_done: bool,
 }
 
 impl FreedItem {
-    pub(super) fn of(shared: &Arc<SharedWork>) -> Self {
-        Self { shared: Arc::clone(shared), is_done: false }
+    pub(super) fn of(shared: &Arc<SharedWork>, item: ItemName) -> Self {
+        Self { shared: Arc::clone(shared), item, is_done: false }
     }
 
     /// The item does not exist any more, and its worker is free for another one.
     pub(super) fn done(mut self, manager: &ConnectionManager, worker: QueueWorker) {
         self.is_done = true;
+        self.shared.candidates.lock().ended(&self.item);
         self.shared.park(manager, worker);
     }
 }

@@ -1,8 +1,8 @@
-//! Takes: one list for all takers of a process, and one wait.
+//! Takes: one look for all takers of a process, and one wait.
 
 use std::time::Duration;
 
-use lockkeeper_core::{Changes, Deadline, Error, HoldExt, NodeMonitor, Phase, ReadResult, Stat, ZnodePath};
+use lockkeeper_core::{Deadline, Error, HoldExt, Phase, Stat, ZnodePath};
 use tracing::debug;
 
 use super::claim::ClaimTry;
@@ -101,7 +101,10 @@ impl<T: SharedData> WorkQueue<T> {
                 };
                 match self.take_as(worker, deadline, waits).await {
                     Ok(item) => return Ok(Some(item)),
-                    Err(NotTaken::Restart) if !deadline.has_passed() => {}
+                    Err(NotTaken::Restart) if !deadline.has_passed() => {
+                        // Whatever ended the worker may have replaced the directories as well.
+                        self.shared.candidates.lock().forget_lists();
+                    }
                     Err(NotTaken::Restart) => return Err(self.timeout_error(deadline)),
                     Err(NotTaken::NotNow(_)) => return Ok(None),
                     Err(NotTaken::Failed(error)) => return Err(error),
@@ -139,7 +142,7 @@ impl<T: SharedData> WorkQueue<T> {
                     if worker.hold.check().is_err() {
                         return Err(NotTaken::Restart);
                     }
-                    let freed = FreedItem::of(&self.shared);
+                    let freed = FreedItem::of(&self.shared, item.clone());
                     return Ok(WorkItem::new(worker, &item, freed, claimed, self)?);
                 }
                 // Another process is at the same place of the queue.
@@ -174,7 +177,7 @@ impl<T: SharedData> WorkQueue<T> {
             if let Some(item) = self.shared.next(spread) {
                 return Ok(Some(item));
             }
-            let mut changes = self.list(&monitor, deadline).await?;
+            let mut changes = self.look(&monitor, deadline).await?;
             // Whatever other takers did meanwhile: an item of this list may be free.
             if let Some(item) = self.shared.candidates.lock().pop(spread) {
                 return Ok(Some(item));
@@ -191,23 +194,8 @@ impl<T: SharedData> WorkQueue<T> {
                 _ = monitor.lost() => return Err(NotTaken::Restart),
                 () = deadline.passed() => return Err(NotTaken::NotNow(waiting())),
             }
-            self.shared.candidates.lock().forget_list();
+            self.shared.candidates.lock().forget_look();
         }
-    }
-
-    async fn list(&self, monitor: &NodeMonitor, deadline: Deadline) -> Result<Changes, NotTaken> {
-        let (results, changes) = tokio::select! {
-            biased;
-            read = self.workers.watch_reads(monitor) => read?,
-            () = deadline.passed() => return Err(NotTaken::NotNow(waiting())),
-        };
-        let mut lists = results.into_iter().map(|result| match result {
-            ReadResult::Children { names, .. } => names,
-            _ => Vec::new(),
-        });
-        let (items, workers) = (lists.next().unwrap_or_default(), lists.next().unwrap_or_default());
-        self.shared.candidates.lock().listed(self.layout, &items, workers, self.now());
-        Ok(changes)
     }
 
     /// Waits until the first of the delayed items is due.
@@ -243,6 +231,6 @@ fn is_passing(error: &Error) -> bool {
 }
 
 /// What a taker waits for.
-fn waiting() -> Phase {
+pub(super) fn waiting() -> Phase {
     Phase::Recipe("waiting for an item that is free".into())
 }

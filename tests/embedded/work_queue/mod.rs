@@ -5,12 +5,15 @@ mod ends;
 mod faults;
 mod layout_data;
 mod layouts;
+mod many_items;
+mod shards;
 
 use std::time::Duration;
 
 use lockkeeper::work_queue::WorkItem;
 use lockkeeper::znodes::CreateMode;
 use lockkeeper::{ConnectionManager, Error, WorkQueue};
+use lockkeeper_testserver::Op;
 use lockkeeper_testserver::machine::Machine;
 
 use crate::fixture::WRITTEN;
@@ -21,6 +24,18 @@ use crate::server_fixture::{LOCK, ServerFixture, builder, children};
 const SESSION: Duration = Duration::from_secs(30);
 
 const ITEMS: &str = "/locks/lock/items";
+
+/// All but pings.
+const OPS: [Op; 8] = [
+    Op::GetData,
+    Op::GetChildren,
+    Op::GetChildren2,
+    Op::Exists,
+    Op::Multi,
+    Op::Create2,
+    Op::Delete,
+    Op::SetData,
+];
 
 type Queue = WorkQueue<String>;
 

@@ -1,6 +1,8 @@
 //! Every interleaving of two workers at one item: its put, its claim, its end, with lost answers, requests
 //! that are applied late, and sessions that end.
 
+mod candidates;
+mod shards;
 mod world;
 
 use lockkeeper_exploration::{Extent, Model, Property, assert_caught, assert_right};
