@@ -208,7 +208,7 @@ impl Client {
         let Some(children) = self.patiently(manager.znodes().children(QUEUE).await) else { return false };
         for directory in self.layout.directories(&children.unwrap_or_default()) {
             match self.patiently(manager.znodes().children(directory).await) {
-                Some(left) if left.unwrap_or_default().is_empty() => {}
+                Some(left) if left.as_ref().is_none_or(Vec::is_empty) => {}
                 _ => return false,
             }
         }

@@ -9,7 +9,8 @@ use lockkeeper_core::{
 };
 
 use super::item_layout::ItemLayout;
-use super::name::{FAILED, ITEMS, ItemName, RECORDS, WORKERS};
+use super::name::{FAILED, ItemName, RECORDS, WORKERS};
+use super::shard_number::ITEMS;
 use super::shared::SharedWork;
 use super::sweep::sweep_records;
 use super::worker::QueueWorker;
@@ -70,10 +71,10 @@ const SHARD_SIZE: u32 = 10_000;
 ///
 /// # What a queue in ZooKeeper is not for
 ///
-/// Every item is in the memory of every server and in each snapshot, and every change of it passes the leader.
-/// The names of all items are in the memory of each process that takes. The queue has room for 100,000 items
-/// unless [another number](Self::with_capacity) is set, of at most some hundred kilobytes each. Put a
-/// reference to large data. For thousands of items a second, use a message broker.
+/// Every item is in the memory of every server and in each snapshot, and every change of it passes the
+/// leader. The names of all items are in the memory of each process that takes. The queue has room for
+/// 100,000 items unless [another number](Self::with_capacity) is set, of at most some hundred kilobytes each.
+/// Put a reference to large data. For thousands of items a second, use a message broker.
 ///
 /// # Session loss
 ///
@@ -208,6 +209,9 @@ impl<T: SharedData> WorkQueue<T> {
     /// `<path>/failed`, with the reasons that [`fail`](super::WorkItem::fail) was given: by the last `fail`
     /// itself, or, after a crash, by the next taker. Default: no limit. All users of the queue give the same
     /// limit.
+    ///
+    /// All failed items are in one directory. Beyond some 40,000 their names do not fit into one answer of the
+    /// servers, and [`inspect`](Self::inspect) fails: put them back, or delete them, before.
     ///
     /// # Errors
     ///

@@ -22,9 +22,9 @@
 //!
 //! # Shards
 //!
-//! The items are in directories of a bounded size, the *shards*: `<path>/items`, `<path>/items-0000000001` and
-//! so on. Only the last one takes puts: it is open as long as its data was never written, and each put checks
-//! that in its transaction. A put that has no room writes the data and creates the next shard, in one
+//! The items are in directories of a bounded size, the *shards*: `<path>/items`, `<path>/items-0000000001`
+//! and so on. Only the last one takes puts: it is open as long as its data was never written, and each put
+//! checks that in its transaction. A put that has no room writes the data and creates the next shard, in one
 //! transaction. So a shard is closed once and for ever, whatever is applied late: the list of a closed shard
 //! has every item that it will ever have, and an empty one is deleted without a race.
 //!
@@ -70,5 +70,5 @@ pub use self::handle::WorkQueue;
 pub use self::inspect::{FailedItem, ItemInfo, ItemState, WorkQueueInspection};
 pub use self::item::WorkItem;
 pub(crate) use self::item_layout::is_own_name;
-pub(crate) use self::name::{FAILED, ITEMS, RECORDS, WORKERS};
-pub(crate) use self::shard_number::ShardNumber;
+pub(crate) use self::name::{FAILED, RECORDS, WORKERS};
+pub(crate) use self::shard_number::{ITEMS, ShardNumber};

@@ -3,8 +3,7 @@ use std::sync::Arc;
 
 use super::shard_number::ShardNumber;
 
-/// The directories of a queue.
-pub(crate) const ITEMS: &str = "items";
+/// The directories of a queue, beside those of the items.
 pub(crate) const RECORDS: &str = "records";
 pub(crate) const WORKERS: &str = "workers";
 pub(crate) const FAILED: &str = "failed";

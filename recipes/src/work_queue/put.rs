@@ -27,9 +27,9 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// [`WorkQueueError::Full`]. [`Error::Config`], before anything is sent, if the value is larger than 508
     /// kilobytes. [`Error::Timeout`] without a connection within the manager's operation timeout,
-    /// [`Error::Refused`] (access list, quota), [`Error::SequenceExhausted`] (in the layouts of other clients,
-    /// after two billion items: use another path) and [`Error::Closed`]: nothing was put. [`Error::Unknown`] if the answer was lost, and
-    /// no server could be asked for the outcome in time.
+    /// [`Error::Refused`] (access list, quota), [`Error::SequenceExhausted`] (in the layouts of other
+    /// clients, after two billion items: use another path) and [`Error::Closed`]: nothing was put.
+    /// [`Error::Unknown`] if the answer was lost, and no server could be asked for the outcome in time.
     ///
     /// # Session loss
     ///

@@ -2,7 +2,8 @@
 
 use lockkeeper_core::Stat;
 
-use super::name::ITEMS;
+/// The first directory, and the begin of the names of the others.
+pub(crate) const ITEMS: &str = "items";
 
 /// The digits of the number in the name of a shard.
 const DIGITS: usize = 10;

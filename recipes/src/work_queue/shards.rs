@@ -226,7 +226,9 @@ impl<T: SharedData> WorkQueue<T> {
 /// A change of the shards is looked for, whatever its answer is, unless no client may make it.
 fn changed(path: &ZnodePath, answer: Result<(), TxnError>) -> Result<(), Error> {
     match answer {
-        Ok(()) => info!(%path, "the items have another directory from here on"),
+        Ok(()) => {
+            info!(%path, "the items have another directory from here on");
+        }
         Err(TxnError::Refused {
             refusal: Refusal::BadVersion | Refusal::NoNode | Refusal::NodeExists,
             ..
