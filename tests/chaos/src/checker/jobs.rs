@@ -10,7 +10,7 @@ use crate::history::{Event, History, Jobs, What};
 
 /// What the clients know of an item.
 #[derive(Default)]
-struct Item {
+struct Item<'a> {
     /// The calls that were to put it, and those that did not.
     calls: usize,
     refused: usize,
@@ -20,6 +20,8 @@ struct Item {
     holds: BTreeSet<String>,
     done: Vec<String>,
     not_done: Vec<String>,
+    /// The nodes that it had when it was taken.
+    paths: BTreeSet<&'a str>,
     /// A hold that has moved it to the failed items.
     moved_by: Option<String>,
 }
@@ -54,7 +56,7 @@ pub(super) fn judge(history: &History) -> Vec<Violation> {
     violations
 }
 
-fn contradictions(item: &Item, places: &Places<'_>) -> Vec<String> {
+fn contradictions(item: &Item<'_>, places: &Places<'_>) -> Vec<String> {
     let mut found = Vec::new();
     match places.count() {
         0 if item.is_put => found.push("it was put, and is lost".to_owned()),
@@ -79,6 +81,9 @@ fn contradictions(item: &Item, places: &Places<'_>) -> Vec<String> {
     if let Some(hold) = item.moved_by.as_ref().filter(|_| places.failed == 0) {
         found.push(format!("{hold} moved it to the failed items, and it is {places}"));
     }
+    if item.paths.len() > 1 {
+        found.push(format!("it has more than one node: {:?}", item.paths));
+    }
     let taken = item.holds.len() + places.drained;
     if taken > usize::try_from(JOB_ATTEMPTS).unwrap_or(usize::MAX) {
         found.push(format!("it was taken {taken} times, of {JOB_ATTEMPTS} at most"));
@@ -86,8 +91,8 @@ fn contradictions(item: &Item, places: &Places<'_>) -> Vec<String> {
     found
 }
 
-fn items(history: &History) -> BTreeMap<&str, Item> {
-    let mut items: BTreeMap<&str, Item> = BTreeMap::new();
+fn items(history: &History) -> BTreeMap<&str, Item<'_>> {
+    let mut items: BTreeMap<&str, Item<'_>> = BTreeMap::new();
     for (process, events) in &history.processes {
         let (mut attempts, mut holds) = (BTreeMap::new(), BTreeMap::new());
         for Event { what, .. } in events {
@@ -110,6 +115,10 @@ fn items(history: &History) -> BTreeMap<&str, Item> {
                         holds.insert(*hold, name);
                         items.entry(name).or_default().holds.insert(format!("{process} {hold}"));
                     }
+                }
+                What::Taken { hold, path } => {
+                    let item = holds.get(hold).map(|item| items.entry(item).or_default());
+                    item.map(|item| item.paths.insert(path));
                 }
                 What::Done { hold } | What::NotDone { hold } | What::MovedToFailed { hold } => {
                     let Some(item) = holds.get(hold) else { continue };

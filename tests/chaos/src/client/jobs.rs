@@ -107,6 +107,7 @@ impl Beside {
             token,
             nodes: Vec::new(),
         });
+        self.say(What::Taken { hold, path: item.path().to_string() });
         let long = self.rng.random_bool(0.05);
         let span = self.rng.random_range(if long { 500..2_500 } else { 0..40 });
         let is_valid = self.stay(&item, hold, Duration::from_millis(span)).await;

@@ -101,11 +101,18 @@ pub(super) async fn disagreements(ensemble: &Ensemble, limit: Duration) -> Resul
     }
 }
 
-/// The contenders' nodes, by the index of the server.
+/// The contenders' nodes, the items of the work queue and their effects, by the index of the server.
 async fn nodes_of_all(ensemble: &Ensemble) -> Result<BTreeMap<usize, BTreeSet<String>>, HarnessError> {
     let mut servers = BTreeMap::new();
     for server in ensemble.servers() {
-        let nodes: BTreeSet<String> = nodes_at(server.address()).await?.into_iter().collect();
+        let mut nodes: BTreeSet<String> = nodes_at(server.address()).await?.into_iter().collect();
+        let mut raw = RawClient::connect(server.address()).await?;
+        raw.sync("/").await?;
+        for folder in [fixture::EFFECTS.to_owned(), format!("{}/items", fixture::JOBS)] {
+            let names = children(&mut raw, &folder).await?;
+            nodes.extend(names.iter().map(|name| format!("{folder}/{name}")));
+        }
+        raw.close().await?;
         servers.insert(server.index(), nodes);
     }
     Ok(servers)

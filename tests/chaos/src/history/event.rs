@@ -77,6 +77,8 @@ pub(crate) enum What {
     Put { attempt: u64 },
     /// This call put nothing.
     NotPut { attempt: u64 },
+    /// The item of this hold has this node.
+    Taken { hold: u64, path: String },
     /// The item of this hold was ended, and its effect committed.
     Done { hold: u64 },
     /// Nothing was committed.

@@ -111,6 +111,19 @@ fn an_item_that_was_moved_to_the_failed_ones_is_there() {
 }
 
 #[test]
+fn an_item_has_one_node() {
+    let taken = |path: &str| {
+        let mut run = done();
+        run.record("c1.0", 30, 31, What::Taken { hold: 1, path: "/chaos/jobs/items/1".to_owned() });
+        run.claim(("c2.0", 30, "jobs/a", ALONE, 7, (60, 70)));
+        run.record("c2.0", 30, 61, What::Taken { hold: 2, path: path.to_owned() });
+        run.rules()
+    };
+    assert_eq!(taken("/chaos/jobs/items/1"), []);
+    assert_eq!(taken("/chaos/jobs/items/2"), [Rule::Queue], "it was put twice");
+}
+
+#[test]
 fn an_item_is_not_taken_more_often_than_the_queue_allows() {
     for (takes, rules) in [(6, &[][..]), (7, &[Rule::Queue])] {
         let mut run = put(What::Put { attempt: 1 });
