@@ -19,7 +19,7 @@ pub(crate) fn message(error: &ConfigError) -> String {
         }
         ConfigError::Setting { name, value, advice } => {
             // A time of nothing has no unit.
-            let value = if value == "0ns" { "0" } else { value };
+            let value = value.strip_prefix("0ns").map_or_else(|| value.clone(), |rest| format!("0{rest}"));
             let mut text = format!("{name} is {value}; {advice}");
             for (name, flag) in FLAGS {
                 text = text.replace(name, flag);

@@ -157,6 +157,33 @@ impl ReentrantMutex {
         self.acquire(&self.resolve_owner()?).await
     }
 
+    /// As [`acquire_timeout`](Self::acquire_timeout), for the same owner as
+    /// [`acquire_scoped`](Self::acquire_scoped).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]. Otherwise as [`acquire_scoped`](Self::acquire_scoped).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn acquire_scoped_timeout(&self, timeout: Duration) -> Result<ReentrantMutexGuard, Error> {
+        self.acquire_timeout(&self.resolve_owner()?, timeout).await
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), for the same owner as [`acquire_scoped`](Self::acquire_scoped).
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_scoped`](Self::acquire_scoped), and as [`try_acquire`](Self::try_acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub async fn try_acquire_scoped(&self) -> Result<Option<ReentrantMutexGuard>, Error> {
+        self.try_acquire(&self.resolve_owner()?).await
+    }
+
     fn resolve_owner(&self) -> Result<Owner, Error> {
         self.owner.clone().or_else(Owner::current).ok_or(Error::NoOwner)
     }

@@ -66,6 +66,11 @@ impl Acl {
         self.entries.iter().map(|(permissions, scheme, id)| (*permissions, scheme.as_str(), id.as_str()))
     }
 
+    /// Whether it has an entry for the identities of the session that creates the node.
+    pub(crate) fn names_the_creator(&self) -> bool {
+        self.entries.iter().any(|(_, scheme, _)| scheme == "auth")
+    }
+
     /// A further entry.
     #[must_use]
     pub fn and(mut self, permissions: Permissions, scheme: &str, id: &str) -> Self {

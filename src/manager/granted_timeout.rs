@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tracing::error;
+use tracing::{error, warn};
 
 use super::shared::Settings;
 use crate::error::{ConfigError, ConnectError, LossReason};
@@ -28,18 +28,28 @@ pub(super) fn require(settings: &Settings, session: &Session) -> Result<(), Conn
 }
 
 /// Logs an error if the servers' tick seems to be longer than the setting: then a sign of life may wait in a
-/// follower for longer than the lease clock assumes.
-pub(super) fn warn_of_tick(settings: &Settings, granted: Duration) {
+/// follower for longer than the lease clock assumes. Logs a warning if the timeout is far from the one that
+/// was asked for: the locks of a crashed process stay for longer than its settings say, or a pause ends holds
+/// sooner.
+pub(super) fn warn_of(settings: &Settings, granted: Duration) {
     let (asked, tick_time) = (settings.session_timeout, settings.session.tick);
     // No hold rests on a session of views.
-    if settings.session.purpose == SessionPurpose::Locks
-        && let Some(tick) = shown_tick(asked, granted).filter(|tick| *tick > tick_time)
-    {
+    if settings.session.purpose != SessionPurpose::Locks {
+        return;
+    }
+    if let Some(tick) = shown_tick(asked, granted).filter(|tick| *tick > tick_time) {
         error!(
             ?tick_time, servers_tick = ?tick, ?asked, ?granted,
             "the servers' tick seems to be longer than tick_time, which voids promises 1 and 2"
         );
+    } else if is_far(asked, granted) {
+        warn!(?asked, ?granted, "the servers grant a session timeout far from the one that was asked for");
     }
+}
+
+/// By more than a tenth.
+fn is_far(asked: Duration, granted: Duration) -> bool {
+    asked.abs_diff(granted) > asked / 10
 }
 
 /// The tick of the servers, if they do not set the limits of session timeouts by themselves. `None` if the
@@ -58,6 +68,13 @@ fn shown_tick(asked: Duration, granted: Duration) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_timeout_is_far_from_another_by_more_than_a_tenth() {
+        let of = |asked, granted| is_far(Duration::from_secs(asked), Duration::from_secs(granted));
+        assert!(!of(20, 20) && !of(20, 18) && !of(20, 22));
+        assert!(of(20, 17) && of(20, 23) && of(120, 40));
+    }
 
     #[test]
     fn a_timeout_that_the_servers_changed_shows_their_tick() {

@@ -220,7 +220,7 @@ impl ManagerTask {
             %epoch, session = format_args!("{:#x}", session.id()), timeout = ?session.timeout(),
             purpose = %self.shared.settings.session.purpose, "session opened"
         );
-        granted_timeout::warn_of_tick(&self.shared.settings, session.timeout());
+        granted_timeout::warn_of(&self.shared.settings, session.timeout());
         self.shared.publisher.enter(State::Connected(epoch), Some(session.clone()));
         Ok(session)
     }

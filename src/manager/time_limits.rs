@@ -18,6 +18,9 @@ pub(super) fn within(
     if (min..=max).contains(&value) {
         return Ok(());
     }
-    let advice = if value < min { "give a longer time" } else { "give a shorter time" };
-    Err(ConfigError::Setting { name, value: format!("{value:?}"), advice })
+    let (bound, advice) = match value < min {
+        true => (format!("below {min:?}"), "give a longer time"),
+        false => (format!("above {max:?}"), "give a shorter time"),
+    };
+    Err(ConfigError::Setting { name, value: format!("{value:?}, {bound}"), advice })
 }

@@ -1,10 +1,12 @@
 //! A contender's node in the queue, and what is known of its predecessors.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::future::{FutureExt, TryFutureExt, join_all};
 use lockkeeper_lock::count_of;
 use parking_lot::Mutex;
+use tracing::warn;
 
 use super::lock_queue::LockQueue;
 use super::predecessors::Predecessors;
@@ -19,6 +21,9 @@ use crate::time::deadline::Deadline;
 use crate::wire::{Reply, Stat, WireError};
 use crate::znode::name::NodeName;
 use crate::znode::zxid::Zxid;
+
+/// At most so many paths are warned of.
+const WARNED_MAX: usize = 64;
 
 /// A contender's node in the queue.
 pub(super) struct QueuedNode {
@@ -136,6 +141,7 @@ impl QueuedNode {
         queue: &LockQueue,
         deadline: Deadline,
     ) -> Result<bool, StepError> {
+        warn_of_semaphore(children, queue);
         let mut decided_by_list_alone = true;
         let mut verdict = queue.rule().judge(children, self.node_guard.name(), queue.ignored_names());
         if let ListJudgement::CompareCzxid(contenders) = verdict {
@@ -276,4 +282,33 @@ impl QueuedNode {
 /// The creation zxid, if the server returned one.
 pub(super) fn czxid(stat: Option<&Stat>) -> Option<Zxid> {
     stat.map(|stat| stat.czxid).filter(|czxid| *czxid > Zxid::ZERO)
+}
+
+/// Logs once for each path that it is also that of a semaphore: its leases are no contenders, so a lock and
+/// the semaphore do not exclude each other.
+fn warn_of_semaphore(children: &[String], queue: &LockQueue) {
+    let has = |name: &str| children.iter().any(|child| child == name);
+    if !has("leases") || !has("locks") {
+        return;
+    }
+    let warned: Arc<WarnedPaths> = queue.manager().shared_table();
+    if warned.is_first(queue.full_directory().as_str()) {
+        warn!(
+            path = %queue.full_directory(),
+            "a semaphore has the path of a lock, and they do not exclude each other: give each its own path"
+        );
+    }
+}
+
+/// The paths that were warned of.
+#[derive(Default)]
+struct WarnedPaths(Mutex<HashSet<String>>);
+
+impl WarnedPaths {
+    /// Whether this path was not warned of yet.
+    fn is_first(&self, path: &str) -> bool {
+        let mut paths = self.0.lock();
+        // There is one mistake, or a few: the log is not for all of them.
+        paths.len() < WARNED_MAX && paths.insert(path.to_owned())
+    }
 }

@@ -81,17 +81,18 @@ impl<'a> Txn<'a> {
         self.add(path, |path| WriteOp::Check { path, version: version.into().on_wire() })
     }
 
-    /// Creates a persistent node.
+    /// Creates a persistent node. Its parent has to exist, or be created by an earlier write of the
+    /// transaction: without the parent the transaction is refused as a whole, and the error names the parent.
     pub fn create(self, path: impl IntoPath, data: impl Into<Vec<u8>>) -> Self {
         self.create_with(path, data, CreateMode::Persistent)
     }
 
-    /// Creates a persistent node, whose name gets a sequence number.
+    /// As [`create`](Self::create), and the name of the node gets a sequence number.
     pub fn create_sequential(self, path: impl IntoPath, data: impl Into<Vec<u8>>) -> Self {
         self.create_with(path, data, CreateMode::PersistentSequential)
     }
 
-    /// Creates a node.
+    /// As [`create`](Self::create), with another mode.
     pub fn create_with(self, path: impl IntoPath, data: impl Into<Vec<u8>>, mode: CreateMode) -> Self {
         let data = data.into();
         self.add(path, |path| WriteOp::Create { path, data, mode })

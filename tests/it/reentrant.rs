@@ -78,10 +78,15 @@ async fn a_scope_gives_its_owner_to_nested_calls() {
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = ReentrantMutex::new(&manager, "/lock").unwrap();
     assert!(mutex.acquire_scoped().await.unwrap_err().recipe::<NoOwner>().is_some());
+    let limit = Duration::from_secs(60);
+    assert!(mutex.acquire_scoped_timeout(limit).await.unwrap_err().recipe::<NoOwner>().is_some());
+    assert!(mutex.try_acquire_scoped().await.unwrap_err().recipe::<NoOwner>().is_some());
     Owner::new("outer")
         .scope(async {
             let guard = mutex.acquire_scoped().await.unwrap();
             inner(&mutex).await;
+            mutex.acquire_scoped_timeout(limit).await.unwrap().release().await.unwrap();
+            mutex.try_acquire_scoped().await.unwrap().unwrap().release().await.unwrap();
             assert!(guard.is_valid());
             guard.release().await.unwrap();
         })

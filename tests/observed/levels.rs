@@ -179,6 +179,48 @@ async fn a_granted_timeout_that_shows_a_longer_tick_is_an_error_in_the_log() {
     }
 }
 
+#[tokio::test]
+async fn a_granted_timeout_that_is_far_from_the_wish_is_a_warning() {
+    const WARNING: &str = "the servers grant a session timeout far from the one that was asked for";
+    let seconds = Duration::from_secs;
+    // The tick is that of the setting: 3 s.
+    for (asked, granted) in [(seconds(120), Some("60s")), (seconds(61), None), (seconds(20), None)] {
+        let (seen, _listening) = Seen::begin();
+        let server = TestServer::builder().tick(seconds(3)).start().await.unwrap();
+        let builder = ConnectionManager::builder(&server.connect_string()).session_timeout(asked);
+        let manager = builder.connect().await.unwrap();
+        let warnings = seen.events(WARNING);
+        let granted_of: Vec<&str> = warnings.iter().map(|warning| warning.field("granted")).collect();
+        assert_eq!(granted_of, Vec::from_iter(granted), "{asked:?}");
+        assert!(warnings.iter().all(|warning| warning.level == "WARN"));
+        manager.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_lock_at_the_path_of_a_semaphore_is_a_warning_once() {
+    const WARNING: &str =
+        "a semaphore has the path of a lock, and they do not exclude each other: give each its own path";
+    let (seen, _listening) = Seen::begin();
+    let (server, manager) = connected().await;
+    let lock = async |path: &str| {
+        Mutex::new(&manager, path).unwrap().acquire().await.unwrap().release().await.unwrap();
+    };
+    // One of the names of its nodes is no semaphore.
+    lock("/orders/locks").await;
+    lock("/orders").await;
+    assert_eq!(seen.events(WARNING).len(), 0);
+    let semaphore = Semaphore::new(&manager, "/orders", 2).unwrap();
+    let _permit = semaphore.acquire().await.unwrap();
+    let other = builder(&server).connect().await.unwrap();
+    for _ in 0..2 {
+        Mutex::new(&other, "/orders").unwrap().acquire().await.unwrap().release().await.unwrap();
+    }
+    let warnings = seen.events(WARNING);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert_eq!((warnings[0].level.as_str(), warnings[0].field("path")), ("WARN", "/orders"));
+}
+
 #[test]
 fn the_end_of_the_runtime_is_an_alarm_and_no_shutdown() {
     const ENDED: &str = "the runtime ended before the session was closed: its nodes exist until its timeout";

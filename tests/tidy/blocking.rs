@@ -26,7 +26,11 @@ const DIFFERENCES: &[(&str, &[&str], &str)] = &[
     ("ZooKeeperLock", &["as_recipe", "sealed"], "the seals of the two traits"),
     ("Mutex", &["enqueue"], "by `call`: a ticket is for tasks"),
     ("ReentrantMutex", &["acquire", "acquire_timeout", "try_acquire"], "the owner is the thread"),
-    ("ReentrantMutex", &["acquire_scoped", "for_owner", "hold_count"], "the owner is the thread"),
+    (
+        "ReentrantMutex",
+        &["acquire_scoped", "acquire_scoped_timeout", "try_acquire_scoped", "for_owner", "hold_count"],
+        "the owner is the thread",
+    ),
     ("ReentrantMutex", &["enqueue"], "by `call`: a ticket is for tasks"),
     ("RwLock", &["enqueue_read", "enqueue_write"], "by `call`: a ticket is for tasks"),
     ("Semaphore", &["enqueue", "enqueue_many"], "by `call`: a ticket is for tasks"),

@@ -92,11 +92,11 @@ async fn no_message_shows_a_secret_from_wherever_it_comes() {
 async fn a_wrong_setting_is_named_as_the_command_line_names_it() {
     let fixture = Fixture::at("127.0.0.1:1");
     for (flags, expected) in [
-        (&["--session-timeout", "0"][..], "--session-timeout is 0; give a longer time"),
-        (&["--session-timeout", "100d"], "--session-timeout is 8640000s; give a shorter time"),
-        (&["--tick-time", "0"], "--tick-time is 0; give a longer time"),
+        (&["--session-timeout", "0"][..], "--session-timeout is 0, below 100ms; give a longer time"),
+        (&["--session-timeout", "100d"], "--session-timeout is 8640000s, above 86400s; give a shorter time"),
+        (&["--tick-time", "0"], "--tick-time is 0, below 1ms; give a longer time"),
         (&["--tick-time", "30s"], "--session-timeout is 30s with a --tick-time of 30s"),
-        (&["--connect-timeout", "0"], "--connect-timeout is 0; give a longer time"),
+        (&["--connect-timeout", "0"], "--connect-timeout is 0, below 1ms; give a longer time"),
         (&["--acl", "creator"], "--acl creator needs a user; give --auth user:password"),
         (&["--session-timeout", "soon"], "it is no time; give one such as 90s"),
         (&["--connect", "a:b:c"], "write [::1]:2181"),

@@ -79,7 +79,7 @@ impl HandOffPolicy {
             if time > longest {
                 return refuse(
                     name,
-                    format!("{time:?}"),
+                    format!("{time:?}, above {longest:?}"),
                     "use at most a third of the session timeout: other processes wait for that long",
                 );
             }

@@ -10,7 +10,6 @@ use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
 use super::options::ConnectionManagerBuilder;
-use crate::config::acl::Acl;
 use crate::config::connect_string::ConnectString;
 use crate::config::limits;
 use crate::config::tls::check_tls;
@@ -139,16 +138,30 @@ impl ConnectionManagerBuilder {
             });
         }
         limits::check(self.node_data.as_ref().map_or(0, Vec::len))?;
-        if self.acl.entries.is_empty()
-            || (self.acl == Acl::creator_only() && self.credentials.is_empty() && self.sasl.is_none())
-        {
+        if self.acl.entries.is_empty() {
+            return Err(ConfigError::Setting {
+                name: "acl",
+                value: "without an entry".to_owned(),
+                advice: "add one, or use Acl::open()",
+            });
+        }
+        if self.acl.names_the_creator() && !self.authenticates() {
             return Err(ConfigError::Setting {
                 name: "acl",
                 value: format!("{:?} without an authentication", self.acl),
-                advice: "add digest_auth(), or use Acl::open()",
+                advice: "add digest_auth(), sasl() or a client certificate, or use Acl::open()",
             });
         }
         Ok(servers)
+    }
+
+    /// Whether the servers know an identity of the session.
+    fn authenticates(&self) -> bool {
+        #[cfg(feature = "tls")]
+        let has_certificate = self.tls.as_ref().is_some_and(|tls| tls.identity().is_some());
+        #[cfg(not(feature = "tls"))]
+        let has_certificate = false;
+        has_certificate || !self.credentials.is_empty() || self.sasl.is_some()
     }
 
     fn backend(&self, servers: &ConnectString) -> Result<Arc<dyn Backend>, ConfigError> {
@@ -198,6 +211,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
+    use crate::config::acl::{Acl, Permissions};
     #[cfg(feature = "tls")]
     use crate::config::tls::Tls;
 
@@ -215,8 +229,10 @@ mod tests {
     fn invalid_settings_are_refused_before_anything_is_sent() {
         let builder = || ConnectionManagerBuilder::new("localhost:1");
         assert!(refusal(ConnectionManagerBuilder::new("")).contains("names no server"));
-        assert!(refusal(builder().session_timeout(Duration::ZERO)).contains("session_timeout"));
-        assert!(refusal(builder().session_timeout(Duration::MAX)).contains("session_timeout"));
+        let too_short = refusal(builder().session_timeout(Duration::ZERO));
+        assert!(too_short.contains("session_timeout is 0ns, below 100ms"), "{too_short}");
+        let too_long = refusal(builder().session_timeout(Duration::from_secs(100_000)));
+        assert!(too_long.contains("session_timeout is 100000s, above 86400s"), "{too_long}");
         assert!(refusal(builder().session_timeout(Duration::from_secs(3))).contains("two ticks"));
         assert!(refusal(builder().tick_time(Duration::ZERO)).contains("tick_time"));
         assert!(refusal(builder().operation_timeout(Duration::ZERO)).contains("operation_timeout"));
@@ -225,6 +241,18 @@ mod tests {
         assert!(refusal(builder().node_data(vec![0; 2_000_000])).contains("2000000 bytes"));
         assert!(refusal(builder().acl(Acl::creator_only())).contains("digest_auth"));
         assert!(builder().acl(Acl::creator_only()).digest_auth("a", "b").check().is_ok());
+        // The servers refuse the whole list.
+        let with_readers = Acl::creator_only().and(Permissions::READ, "world", "anyone");
+        assert!(refusal(builder().acl(with_readers.clone())).contains("digest_auth"));
+        assert!(builder().acl(with_readers).digest_auth("a", "b").check().is_ok());
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn a_client_certificate_is_an_authentication() {
+        let builder = || ConnectionManagerBuilder::new("tcp+tls://localhost:1").acl(Acl::creator_only());
+        assert!(refusal(builder().tls(Tls::new())).contains("client certificate"));
+        assert!(builder().tls(Tls::new().client_identity("certificate", "key")).check().is_ok());
     }
 
     #[cfg(feature = "tls")]

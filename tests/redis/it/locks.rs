@@ -163,6 +163,11 @@ async fn an_owner_counts_its_holds_and_would_not_wait_for_itself() {
     guard.release().await.unwrap();
     assert!(matches!(reentrant.acquire_scoped().await, Err(Error::NoOwner)));
     owner.scope(reentrant.acquire_scoped()).await.unwrap().release().await.unwrap();
+    let limit = Duration::from_secs(60);
+    assert!(matches!(reentrant.acquire_scoped_timeout(limit).await, Err(Error::NoOwner)));
+    owner.scope(reentrant.acquire_scoped_timeout(limit)).await.unwrap().release().await.unwrap();
+    assert!(matches!(reentrant.try_acquire_scoped().await, Err(Error::NoOwner)));
+    owner.scope(reentrant.try_acquire_scoped()).await.unwrap().unwrap().release().await.unwrap();
 }
 
 #[tokio::test]
