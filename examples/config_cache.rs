@@ -134,7 +134,7 @@ impl Example for ConfigCache {
                 sleep(WRITERS_REST).await;
             } else {
                 let parts = if self.no_lock {
-                    patiently(|| parts(worker)).await?
+                    parts(worker).await?
                 } else {
                     patiently_once(|| self.read(worker, &lock)).await?
                 };

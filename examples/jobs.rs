@@ -100,7 +100,7 @@ impl Jobs {
     async fn work_off_naively(worker: &Worker) -> Result<(), Failure> {
         let (znodes, orders) = (worker.znodes(), worker.path(PLAIN)?);
         loop {
-            let orders_left = patiently(|| znodes.children(&orders)).await?.unwrap_or_default();
+            let orders_left = znodes.children(&orders).await?.unwrap_or_default();
             let Some(first) = orders_left.iter().min() else { return Ok(()) };
             worker.tell(&Started)?;
             sleep(WORK).await;
@@ -129,7 +129,7 @@ impl Jobs {
     async fn receipts(fixture: &Fixture<Started>) -> Result<BTreeMap<String, u32>, Failure> {
         let (znodes, receipts) = (fixture.znodes(), fixture.path(RECEIPTS)?);
         let mut counts = BTreeMap::new();
-        for name in patiently(|| znodes.children(&receipts)).await?.unwrap_or_default() {
+        for name in znodes.children(&receipts).await?.unwrap_or_default() {
             let order = name.split_once('-').map_or(name.as_str(), |(order, _)| order);
             *counts.entry(order.to_owned()).or_insert(0) += 1;
         }

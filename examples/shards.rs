@@ -19,7 +19,7 @@ use futures::stream::FuturesUnordered;
 use lockkeeper::partition::{AssignedItem, ReleaseReason};
 use lockkeeper::znodes::Version;
 use lockkeeper::{BootInstant, Error, Partition};
-use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
+use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, play};
 use serde::{Deserialize, Serialize};
 
 /// The directory of the rows.
@@ -178,7 +178,7 @@ async fn serve(worker: &Worker, item: AssignedItem) -> Result<(), Failure> {
         async |text: &str| item.txn().set(&row, text, Version::Any).commit().await.map_err(Error::from);
     let begin = async {
         let znodes = worker.znodes();
-        let read = patiently(|| znodes.read(&row)).await?;
+        let read = znodes.read(&row).await?;
         let before = read.and_then(|(data, _)| String::from_utf8_lossy(&data).parse().ok());
         write(&number).await?;
         worker.tell(&News::Got { shard: shard.clone(), before })?;

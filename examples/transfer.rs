@@ -132,7 +132,7 @@ impl Transfer {
     async fn receipts(fixture: &Fixture<InTheMiddle>) -> Result<Vec<String>, Failure> {
         let receipts = fixture.path(RECEIPTS)?;
         let znodes = fixture.znodes();
-        let names = patiently(|| znodes.children(&receipts)).await?.unwrap_or_default();
+        let names = znodes.children(&receipts).await?.unwrap_or_default();
         Ok(names.into_iter().filter_map(|name| Some(name.rsplit_once('-')?.0.to_owned())).collect())
     }
 

@@ -27,6 +27,7 @@ mod presence;
 mod queue;
 mod register;
 mod rendezvous;
+mod retry;
 mod revoker;
 mod session;
 mod shared_future;
@@ -73,6 +74,7 @@ pub use self::presence::{OnDeletion, Presence, PresenceError, PresenceState};
 pub use self::queue::{AcquireSpan, Exchange, ExchangeError, Exchanged, LockQueue, MultiQueue, Rule, Ticket};
 pub use self::register::{Change, Current, Register, RegisterInfo};
 pub use self::rendezvous::{Admitted, Rendezvous, RendezvousInfo};
+pub use self::retry::retry;
 pub use self::revoker::{RevokeError, Revoker};
 pub use self::session::Epoch;
 #[cfg(feature = "metrics")]

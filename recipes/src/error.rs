@@ -1,7 +1,8 @@
 //! What can go wrong, and what each part of an error tells.
 //!
 //! Every call of the library ends with [`Error`](crate::Error), or with an error of its own that names
-//! what only that call can meet. [`Outcome`] says whether the servers carried the request out.
+//! what only that call can meet. [`Outcome`] says whether the servers carried the request out, and
+//! [`retry()`] makes a call again by it.
 
 #[doc(inline)]
 pub use crate::counter::CounterError;
@@ -35,5 +36,5 @@ pub use crate::work_queue::WorkQueueError;
 pub use lockkeeper_core::{
     Closed, ConfigError, ConnectError, ConnectStringError, DecodeError, DecodeFailure, ErrorKind, Exceeded,
     FencingTokenError, LossReason, Operation, Outcome, PathError, Phase, PresenceError, RecipeError, Refusal,
-    RevokeError, TxnError, ViewError, WholePath,
+    RevokeError, TxnError, ViewError, WholePath, retry,
 };

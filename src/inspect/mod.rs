@@ -89,6 +89,6 @@ impl LockQueue {
                 None => directories.push(vec![queue]),
             }
         }
-        read::read(self.manager(), &directories).await
+        self.manager().until_answered(|| read::read(self.manager(), &directories)).await
     }
 }

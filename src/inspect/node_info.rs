@@ -45,6 +45,10 @@ impl NodeInfo {
         directory: impl IntoPath,
     ) -> Result<Vec<Self>, Error> {
         let directory = manager.full_path(&directory.into_path()?)?;
+        manager.until_answered(|| Self::read_directory(manager, &directory)).await
+    }
+
+    async fn read_directory(manager: &ConnectionManager, directory: &ZnodePath) -> Result<Vec<Self>, Error> {
         let path = directory.as_str();
         let session = manager.session(Deadline::after(manager.operation_timeout()), path).await?;
         let deadline = Deadline::after(manager.operation_timeout());
@@ -55,7 +59,7 @@ impl NodeInfo {
         let names = existing(session.await_reply(&mut list, deadline).await).map_err(failed)?;
         let mut names = names.unwrap_or_default();
         names.sort_unstable();
-        Self::read(manager, &session, &directory, names, usize::MAX).await
+        Self::read(manager, &session, directory, names, usize::MAX).await
     }
 
     /// Reads the children with these names, as far as they exist, and the first bytes of their data.

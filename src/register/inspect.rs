@@ -69,6 +69,10 @@ impl Register {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<RegisterInfo, Error> {
+        self.manager().until_answered(|| self.inspect_once()).await
+    }
+
+    async fn inspect_once(&self) -> Result<RegisterInfo, Error> {
         let (manager, full) = (self.manager(), &self.inner.full);
         let deadline = Deadline::after(manager.operation_timeout());
         let session = manager.session(deadline, full.as_str()).await?;

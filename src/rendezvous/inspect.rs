@@ -55,6 +55,10 @@ impl Rendezvous {
     ///
     /// Cancel safe: the call changes nothing.
     pub async fn inspect(&self) -> Result<RendezvousInfo, Error> {
+        self.manager.until_answered(|| self.inspect_once()).await
+    }
+
+    async fn inspect_once(&self) -> Result<RendezvousInfo, Error> {
         let deadline = Deadline::after(self.manager.operation_timeout());
         let session = self.manager.session(deadline, self.full.as_str()).await?;
         let path = self.full.as_str();

@@ -1,7 +1,8 @@
 use super::handle::{Znodes, read_in_sync};
 use crate::config::acl::Acl;
 use crate::error::{Error, Operation};
-use crate::wire::{WireError, existing};
+use crate::session::Session;
+use crate::wire::existing;
 use crate::znode::path::IntoPath;
 use crate::znode::version::Version;
 
@@ -13,10 +14,12 @@ impl Znodes {
     ///
     /// As [`read`](Self::read).
     pub async fn acl(&self, path: impl IntoPath) -> Result<Option<(Acl, i32)>, Error> {
-        let (session, full, deadline) = self.begin(path).await?;
-        let failed = |error: WireError| Error::of_wire(Operation::Read, full.as_str(), &error, deadline);
-        let acl = || session.read(|wire| wire.acl(full.as_str()));
-        existing(read_in_sync(&session, acl, deadline).await).map_err(failed)
+        let full = &self.manager.full_path(&path.into_path()?)?;
+        let acl = |session: Session, deadline| async move {
+            let acl = || session.read(|wire| wire.acl(full.as_str()));
+            existing(read_in_sync(&session, acl, deadline).await)
+        };
+        self.until_read(Operation::Read, full, acl).await
     }
 
     /// Sets a node's access list, if the list has this version. Returns its new version.

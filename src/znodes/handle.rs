@@ -18,7 +18,8 @@ use crate::znode::path::{IntoPath, ZnodePath};
 /// Writes that must not happen without the lock belong into [`Hold::txn`](crate::Hold::txn).
 ///
 /// Each call waits for a connection and for its answers, in all no longer than the manager's operation
-/// timeout; [`delete_all`](Self::delete_all) for each of its requests. [`wait_for`](Self::wait_for) and
+/// timeout; [`delete_all`](Self::delete_all) for each of its requests. Within that time a read without an
+/// answer is sent again, also in the next session. [`wait_for`](Self::wait_for) and
 /// [`deleted`](Self::deleted) wait without a limit of time, and their twins with a timeout no longer than
 /// that.
 ///
@@ -53,15 +54,49 @@ impl Znodes {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`], [`Error::Refused`] (no right to read), [`Error::NoAnswer`] (the connection broke)
-    /// or [`Error::Closed`].
+    /// [`Error::Timeout`] without an answer, or without a connection, within the operation timeout,
+    /// [`Error::Refused`] (no right to read) or [`Error::Closed`].
+    ///
+    /// # Session loss
+    ///
+    /// Goes on in the next session.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the call changes nothing.
     pub async fn read(&self, path: impl IntoPath) -> Result<Option<(Vec<u8>, Stat)>, Error> {
-        let (session, full, deadline) = self.begin(path).await?;
-        let failed = |error: WireError| Error::of_wire(Operation::Read, full.as_str(), &error, deadline);
-        let room = session.reserve_read(deadline).await.map_err(failed)?;
-        let answer = read_in_sync(&session, || session.read(|wire| wire.data(full.as_str())), deadline).await;
-        room.answered(answer.iter().map(|(data, _)| data.len()));
-        existing(answer).map_err(failed)
+        let full = &self.manager.full_path(&path.into_path()?)?;
+        let read = |session: Session, deadline| async move {
+            let room = session.reserve_read(deadline).await?;
+            let data = || session.read(|wire| wire.data(full.as_str()));
+            let answer = read_in_sync(&session, data, deadline).await;
+            room.answered(answer.iter().map(|(data, _)| data.len()));
+            existing(answer)
+        };
+        self.until_read(Operation::Read, full, read).await
+    }
+
+    /// Reads in one session after the other, until there is an answer or the operation timeout has passed. A
+    /// read does no harm twice.
+    pub(super) async fn until_read<T, F>(
+        &self,
+        operation: Operation,
+        full: &ZnodePath,
+        read: impl Fn(Session, Deadline) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, WireError>>,
+    {
+        let deadline = Deadline::after(self.manager.operation_timeout());
+        loop {
+            let session = self.manager.session(deadline, full.as_str()).await?;
+            let failed = match read(session.clone(), deadline).await {
+                Ok(read) => return Ok(read),
+                Err(error) => error,
+            };
+            let retried = session.retry_after(&failed, operation, full.as_str(), deadline).await;
+            retried.or_else(Stop::or_next_session)?;
+        }
     }
 
     /// Waits until a node exists, and returns its data and stat. Returns at once if it exists.

@@ -2,7 +2,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::handle::{Znodes, read_in_sync};
 use crate::error::{Error, Operation};
-use crate::wire::{Stat, WireError, existing};
+use crate::session::Session;
+use crate::wire::{Stat, existing};
 use crate::znode::path::IntoPath;
 
 /// The requests of one call that are in flight at a time.
@@ -31,10 +32,11 @@ impl Znodes {
     /// # }
     /// ```
     pub async fn exists(&self, path: impl IntoPath) -> Result<Option<Stat>, Error> {
-        let (session, full, deadline) = self.begin(path).await?;
-        let failed = |error: WireError| Error::of_wire(Operation::Read, full.as_str(), &error, deadline);
-        let exists = || session.read(|wire| wire.exists(full.as_str()));
-        read_in_sync(&session, exists, deadline).await.map_err(failed)
+        let full = &self.manager.full_path(&path.into_path()?)?;
+        let exists = |session: Session, deadline| async move {
+            read_in_sync(&session, || session.read(|wire| wire.exists(full.as_str())), deadline).await
+        };
+        self.until_read(Operation::Read, full, exists).await
     }
 
     /// The names of a node's children, in no order; `None` if the node does not exist.
@@ -43,10 +45,12 @@ impl Znodes {
     ///
     /// As [`read`](Self::read).
     pub async fn children(&self, path: impl IntoPath) -> Result<Option<Vec<String>>, Error> {
-        let (session, full, deadline) = self.begin(path).await?;
-        let failed = |error: WireError| Error::of_wire(Operation::List, full.as_str(), &error, deadline);
-        let list = || session.read(|wire| wire.children(full.as_str()));
-        existing(read_in_sync(&session, list, deadline).await).map_err(failed)
+        let full = &self.manager.full_path(&path.into_path()?)?;
+        let list = |session: Session, deadline| async move {
+            let list = || session.read(|wire| wire.children(full.as_str()));
+            existing(read_in_sync(&session, list, deadline).await)
+        };
+        self.until_read(Operation::List, full, list).await
     }
 
     /// The names and stats of a node's children, in the order of their names; `None` if the node does not

@@ -45,6 +45,7 @@ mod pool;
 mod presence;
 mod read_back;
 mod reading;
+mod reads;
 mod revoker;
 mod runtimes;
 mod scenario;

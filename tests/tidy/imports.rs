@@ -22,6 +22,7 @@ const ORDER: &[&str] = &[
     "wire",
     "session",
     "manager",
+    "retry",
     "txn",
     "view",
     "presence",

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::orders::Order;
-use crate::fixture::{patiently, sweep};
+use crate::fixture::sweep;
 
 /// The number of requests in flight when many nodes are read.
 const AT_A_TIME: usize = 64;
@@ -127,7 +127,7 @@ impl Ledger {
     /// How many seats of the train are left, with the version of their node.
     pub(crate) async fn left_at_version(&self, train: &str) -> Result<(u32, i32), LedgerError> {
         let path = self.stock(train)?;
-        let Some((data, stat)) = patiently(|| self.znodes.read(&path)).await? else {
+        let Some((data, stat)) = self.znodes.read(&path).await? else {
             return Err(LedgerError::Missing { path });
         };
         let left = str::from_utf8(&data).ok().and_then(|text| text.parse().ok());
@@ -158,7 +158,7 @@ impl Ledger {
     /// All that is known of a train.
     pub(crate) async fn page(&self, train: &str) -> Result<Page, LedgerError> {
         let (left, path) = (self.left(train).await?, self.sales(train)?);
-        let Some(names) = patiently(|| self.znodes.children(&path)).await? else {
+        let Some(names) = self.znodes.children(&path).await? else {
             return Err(LedgerError::Missing { path });
         };
         let entries = stream::iter(names).map(|name| self.numbered(&path, name)).buffer_unordered(AT_A_TIME);
@@ -178,7 +178,7 @@ impl Ledger {
     }
 
     async fn entry_at(&self, path: ZnodePath) -> Result<Option<Entry>, LedgerError> {
-        match patiently(|| self.znodes.read(&path)).await? {
+        match self.znodes.read(&path).await? {
             None => Ok(None),
             Some((data, _)) => serde_json::from_slice(&data).map(Some).map_err(|_| garbled(path, &data)),
         }
