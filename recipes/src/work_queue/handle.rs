@@ -210,8 +210,8 @@ impl<T: SharedData> WorkQueue<T> {
     /// itself, or, after a crash, by the next taker. Default: no limit. All users of the queue give the same
     /// limit.
     ///
-    /// All failed items are in one directory. Beyond some 40,000 their names do not fit into one answer of the
-    /// servers, and [`inspect`](Self::inspect) fails: put them back, or delete them, before.
+    /// All failed items are in one directory. Beyond some 40,000 their names do not fit into one answer of
+    /// the servers, and [`inspect`](Self::inspect) fails: put them back, or delete them, before.
     ///
     /// # Errors
     ///

@@ -73,6 +73,16 @@ impl ShardStat {
     }
 }
 
+/// What the puts of one process know of the shards.
+///
+/// As long as the last one is open, the others are closed, and items are only deleted there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct KnownShards {
+    pub(super) last: ShardNumber,
+    /// The others have no more items than that.
+    pub(super) others: u32,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

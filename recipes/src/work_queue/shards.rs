@@ -12,7 +12,7 @@ use super::decide::{NUMBER_END, ShardVerdict, is_over, judge_shard};
 use super::error::WorkQueueError;
 use super::handle::WorkQueue;
 use super::name::ItemName;
-use super::shard_number::{ShardNumber, ShardStat};
+use super::shard_number::{KnownShards, ShardNumber, ShardStat};
 use crate::value::SharedData;
 
 /// The version of a shard that takes puts: its data was never written.
@@ -26,16 +26,6 @@ const IN_FLIGHT_MAX: usize = 50;
 
 /// The pause before a read is sent again.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// What the puts of one process know of the shards.
-///
-/// As long as the last one is open, the others are closed, and items are only deleted there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct KnownShards {
-    pub(super) last: ShardNumber,
-    /// The others have no more items than that.
-    pub(super) others: u32,
-}
 
 /// The items that a put needs room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::candidates::ItemCandidates;
 use super::free_items::FreeItems;
 use super::item_layout::ItemLayout;
 use super::name::ItemName;
-use super::shards::KnownShards;
+use super::shard_number::KnownShards;
 use super::worker::{ParkedWorker, QueueWorker};
 
 /// How long a worker is kept for the next call.
