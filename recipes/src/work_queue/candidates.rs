@@ -7,8 +7,12 @@ use super::item_layout::ItemLayout;
 use super::name::ItemName;
 use super::shard_number::ShardNumber;
 
-/// After a collision with another process, a taker goes on to one of so many first items.
-const SPREAD: usize = 16;
+/// After a collision with another process, takes go on among so many first items at least, and at most.
+const WINDOW_MIN: usize = 16;
+const WINDOW_MAX: usize = 1024;
+
+/// Each take makes the window smaller by this part.
+const WINDOW_PART: usize = 32;
 
 /// One list serves so many takes for each item in it: a list of 800 items is read once for 100 takes.
 const ITEMS_PER_TAKE: usize = 8;
@@ -50,6 +54,9 @@ pub(super) struct ItemCandidates {
     delayed: HashMap<ItemName, i64>,
     /// How many takes the last look still serves.
     left: usize,
+    /// Takes are among so many first items of the same priority: twice as many after each collision with
+    /// another process, and fewer after each take. One, as long as no other process takes items.
+    window: usize,
 }
 
 /// The items of a shard that are neither known as claimed nor as delayed.
@@ -138,27 +145,25 @@ impl ItemCandidates {
         self.left = 0;
     }
 
-    /// The next item to try; `None` if a look is due. After a collision, one of the first items by
-    /// `spread`, or all processes would meet again at the next one.
-    pub(super) fn next(&mut self, spread: Option<usize>) -> Option<ItemName> {
+    /// The next item to try; `None` if a look is due. After collisions, one of the first items by `draw`, or
+    /// all processes would meet again at the next one.
+    pub(super) fn next(&mut self, draw: usize) -> Option<ItemName> {
         if self.left == 0 {
             return None;
         }
-        self.pop(spread)
+        self.pop(draw)
     }
 
     /// As [`next`](Self::next), also if the look has served as many takes as it should.
-    pub(super) fn pop(&mut self, spread: Option<usize>) -> Option<ItemName> {
-        let item = match spread {
-            None => self.shards.values().filter_map(|items| items.ready.first()).min().cloned()?,
-            Some(spread) => {
-                let first = self.shards.values().flat_map(|items| items.ready.iter().take(SPREAD));
-                let mut first: Vec<&ItemName> = first.collect();
-                first.sort_unstable();
-                let among = first.len().min(SPREAD);
-                ItemName::clone(first.get(spread.checked_rem(among)?)?)
-            }
+    pub(super) fn pop(&mut self, draw: usize) -> Option<ItemName> {
+        let head = self.shards.values().filter_map(|items| items.ready.first()).min()?;
+        // Those of the same priority are the first ones of each shard, and the shards are in order.
+        let first = || {
+            let shards = self.shards.values();
+            let alike = shards.flat_map(|items| items.ready.iter().take_while(|item| item.is_beside(head)));
+            alike.take(self.window.max(1))
         };
+        let item = first().nth(draw.checked_rem(first().count())?)?.clone();
         let items = self.shards.get_mut(&item.shard())?;
         items.ready.remove(&item);
         items.tried.insert(item.clone());
@@ -167,20 +172,28 @@ impl ItemCandidates {
 
     /// A taker has claimed an item by the last look.
     pub(super) fn taken(&mut self, item: ItemName, worker: &str) {
-        self.count_take(item.shard());
+        self.use_up(item.shard(), 1, 1);
+        self.window -= self.window.div_ceil(WINDOW_PART);
         self.met_claim(item, worker);
     }
 
-    /// An item of the last look does not exist any more. The more of these, the sooner the next look.
+    /// The item is not free, or not there: the look serves fewer takes.
+    pub(super) fn collided(&mut self, item: &ItemName) {
+        self.use_up(item.shard(), ITEMS_PER_TAKE, 1);
+        self.window = self.window.saturating_mul(2).clamp(WINDOW_MIN, WINDOW_MAX);
+    }
+
+    /// Another process has ended the item. Where one item is gone, others are: the list serves fewer takes.
     pub(super) fn missed(&mut self, item: &ItemName) {
-        self.count_take(item.shard());
+        self.use_up(item.shard(), 0, ITEMS_PER_TAKE);
         self.ended(item);
     }
 
-    fn count_take(&mut self, shard: ShardNumber) {
-        self.left = self.left.saturating_sub(1);
+    /// So many takes less by this look, and by the list of this shard.
+    fn use_up(&mut self, shard: ShardNumber, of_look: usize, of_list: usize) {
+        self.left = self.left.saturating_sub(of_look);
         if let Some(items) = self.shards.get_mut(&shard) {
-            items.left = items.left.saturating_sub(1);
+            items.left = items.left.saturating_sub(of_list);
         }
     }
 

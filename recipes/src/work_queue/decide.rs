@@ -141,6 +141,14 @@ pub(super) fn judge_shard(shard: ShardStat, more: u32, size: u32) -> ShardVerdic
     }
 }
 
+/// How many items a process puts before it reads the number of items again, by the room that the last read
+/// has found in the queue and in the shard. None where the room is short.
+pub(super) fn unread_puts(queue: u32, shard: u32) -> u32 {
+    const MOST: u32 = 64;
+    const PART: u32 = 16;
+    (queue.min(shard) / PART).min(MOST)
+}
+
 /// Whether a shard without any child is deleted, at the version that was read. `last`: the last shard.
 ///
 /// A shard that is closed takes no item any more, and has none. Another one could have been given an item
@@ -169,6 +177,14 @@ mod tests {
         let full = [judge(10, 10, 1), judge(9, 9, 2), judge(1, 1, 10), judge(0, NUMBER_END, 1)];
         assert_eq!(full, [ShardVerdict::Full; 4]);
         assert_eq!(judge(1, NUMBER_END - 1, 1), ShardVerdict::Open);
+    }
+
+    #[test]
+    fn a_put_reads_the_number_of_items_where_the_room_is_short() {
+        assert_eq!(
+            [(15, 999), (999, 15), (32, 16), (10_000, 100_000)].map(|(q, s)| unread_puts(q, s)),
+            [0, 0, 1, 64]
+        );
     }
 
     #[test]

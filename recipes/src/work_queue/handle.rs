@@ -57,12 +57,13 @@ const SHARD_SIZE: u32 = 10_000;
 ///
 /// An item of a lower [priority](Self::put_with) is taken first, and of two with the same priority the one
 /// that was put first. One taker takes the items in this order. Among several, the order is that of their
-/// claims: takers that meet go on to one of the next sixteen items. One look at the queue serves an eighth of
-/// its items and 1,250 takes at most, so an item of a lower priority waits at most for so many takes.
+/// claims: a process whose takers meet those of other processes takes from among the first items of the same
+/// priority, and from among the more the oftener they meet. One look at the queue serves an eighth of its
+/// items and 1,250 takes at most, so an item of a lower priority waits at most for so many takes.
 ///
 /// # Cost
 ///
-/// A put is two requests, as it reads the number of items first. A taken item is three: the read, the claim,
+/// A put is one request, and a second one where the room is short: it reads the number of items first. A taken item is three: the read, the claim,
 /// the transaction of `done`. All takers of one manager share one look at the queue and one wait. Each
 /// process that waits looks at the queue when it changes: it lists the workers, and the directory that takes
 /// puts. It lists each other directory when it meets it, and then once for an eighth of its items that it
@@ -176,9 +177,10 @@ impl<T: SharedData> WorkQueue<T> {
     /// layouts of other clients, default and maximum are 40,000, whose names fit into one answer of the
     /// servers.
     ///
-    /// A put reads the number of items before it puts its own. So the queue may exceed the bound by the items
-    /// of the puts that are in flight at the same moment, in all processes. All users of the queue give the
-    /// same bound. Near it, a put counts the items of each directory: one request more for each 10,000.
+    /// A put reads the number of items before it puts its own, and one read serves a sixteenth of the room, at
+    /// most 64 items. So each process may exceed the bound by the items of its puts that are in flight at the
+    /// same moment, and by 64. A process alone keeps a bound that it reaches by one put after the other. All
+    /// users of the queue give the same bound. Near it, a put counts the items of each directory: one request more for each 10,000.
     ///
     /// # Errors
     ///

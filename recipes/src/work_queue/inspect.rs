@@ -203,6 +203,7 @@ impl<T: SharedData> WorkQueue<T> {
                 }
                 Err(TxnError::Refused { index: 0, refusal: Refusal::NoNode, .. }) => return Ok(false),
                 Err(error) if self.is_of_shard(shard.as_ref(), &error) && !deadline.has_passed() => {
+                    self.shard_was_refused();
                     self.park(worker);
                 }
                 Err(error) => return Err(error.into()),

@@ -55,6 +55,11 @@ impl ItemName {
         self.due
     }
 
+    /// Whether the order of work of the two is that of their puts: they have the same priority.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        self.priority == other.priority
+    }
+
     /// The directory that has the item.
     pub(super) fn shard(&self) -> ShardNumber {
         self.shard

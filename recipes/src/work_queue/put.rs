@@ -215,6 +215,7 @@ impl<T: SharedData> WorkQueue<T> {
                 }
                 Err(TxnError::Refused { .. }) if worker.record.is_broken() && !deadline.has_passed() => {}
                 Err(error) if self.is_of_shard(shard.as_ref(), &error) && !deadline.has_passed() => {
+                    self.shard_was_refused();
                     self.park(worker);
                 }
                 Err(TxnError::Refused { refusal: Refusal::NodeExists, .. }) if id.is_some() => {

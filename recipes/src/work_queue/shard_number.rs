@@ -81,6 +81,16 @@ pub(super) struct KnownShards {
     pub(super) last: ShardNumber,
     /// The others have no more items than that.
     pub(super) others: u32,
+    /// So many items may be put before the number of items is read again.
+    pub(super) unread: u32,
+}
+
+impl KnownShards {
+    /// The last shard, if these items may be put without another read.
+    pub(super) fn take_unread(&mut self, items: u32) -> Option<ShardNumber> {
+        self.unread = self.unread.checked_sub(items)?;
+        Some(self.last)
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use lockkeeper_core::{Deadline, Error, ManagerExt, Phase, Refusal, Stat, Txn, TxnError, Version, ZnodePath};
 use tracing::{debug, info};
 
-use super::decide::{NUMBER_END, ShardVerdict, is_over, judge_shard};
+use super::decide::{NUMBER_END, ShardVerdict, is_over, judge_shard, unread_puts};
 use super::error::WorkQueueError;
 use super::handle::WorkQueue;
 use super::name::ItemName;
@@ -78,12 +78,18 @@ impl<T: SharedData> WorkQueue<T> {
         shard.is_some_and(|shard| *path == self.manager().whole_path(shard))
     }
 
-    /// Returns the last shard, which is open, and makes the next one if the items have no room. One request
-    /// as long as the last one that this process knows is open and has room.
+    /// Returns the last shard, which is open, and makes the next one if the items have no room. At most one
+    /// request as long as the last one that this process knows is open and has room.
     ///
     /// Only hints: the transaction of the put checks that the shard is open still.
     async fn open_shard(&self, room: Room, deadline: Deadline) -> Result<ShardNumber, Error> {
-        let mut known = *self.shared.shards.lock();
+        let mut known = {
+            let mut known = self.shared.shards.lock();
+            if let Some(last) = known.take_unread(room.items) {
+                return Ok(last);
+            }
+            *known
+        };
         // Whether all shards were looked for since something was found to have changed.
         let mut is_fresh = false;
         loop {
@@ -103,7 +109,13 @@ impl<T: SharedData> WorkQueue<T> {
                     (known, is_fresh) = (self.find_shards(deadline).await?, true);
                     continue;
                 }
-                (Some(ShardVerdict::Open), _) => return Ok(known.last),
+                (Some(ShardVerdict::Open), capacity) => {
+                    let left = |most: u32, seen: u32| most.saturating_sub(seen).saturating_sub(room.items);
+                    let in_shard = seen.map_or(0, |seen| left(self.shard_size, seen.items));
+                    let in_queue = capacity.map_or(0, |capacity| left(capacity, items));
+                    known.unread = unread_puts(in_queue, in_shard);
+                    return Ok(self.know(known).last);
+                }
                 (Some(ShardVerdict::Full), _) => self.close(known.last).await?,
                 (Some(ShardVerdict::Closed), _) if is_fresh => self.open_behind(known.last, &path).await?,
                 (Some(ShardVerdict::Closed) | None, _) if !is_fresh => {
@@ -143,7 +155,12 @@ impl<T: SharedData> WorkQueue<T> {
             others = others.saturating_add(seen.items);
             self.delete_if_over(shard, seen, last);
         }
-        Ok(self.know(KnownShards { last, others }))
+        Ok(self.know(KnownShards { last, others, unread: 0 }))
+    }
+
+    /// The shard of a put was refused: it is not the last one any more.
+    pub(super) fn shard_was_refused(&self) {
+        self.shared.shards.lock().unread = 0;
     }
 
     fn know(&self, known: KnownShards) -> KnownShards {

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(super) struct SharedWork {
     pub(super) list_turn: AsyncMutex<()>,
     pub(super) shards: Mutex<KnownShards>,
     parked: Mutex<IdleWorkers>,
+    /// How many numbers were drawn.
+    draws: AtomicU64,
     /// The directory of the claims exists.
     pub(super) has_claims_directory: AtomicBool,
     pub(super) free: Arc<FreeItems>,
@@ -129,13 +132,20 @@ impl SharedWork {
         let _ = is_waiting.wait_for(|is_waiting| *is_waiting).await;
     }
 
+    /// A number that differs between the takes of a worker, and between workers.
+    pub(super) fn draw(&self, worker: &str) -> usize {
+        let mut hasher = DefaultHasher::new();
+        (worker, self.draws.fetch_add(1, Ordering::Relaxed)).hash(&mut hasher);
+        usize::try_from(hasher.finish() >> 32).unwrap_or_default()
+    }
+
     /// The next item to try by the last look.
-    pub(super) fn next(&self, spread: Option<usize>) -> Option<ItemName> {
+    pub(super) fn next(&self, draw: usize) -> Option<ItemName> {
         let mut candidates = self.candidates.lock();
         if self.free.take() {
             candidates.forget_look();
         }
-        candidates.next(spread)
+        candidates.next(draw)
     }
 }
 

@@ -124,9 +124,8 @@ impl<T: SharedData> WorkQueue<T> {
         deadline: Deadline,
         waits: bool,
     ) -> Result<WorkItem<T>, NotTaken> {
-        let mut spread = None;
         loop {
-            let item = match self.next_item(&worker, spread, deadline, waits).await {
+            let item = match self.next_item(&worker, deadline, waits).await {
                 Ok(Some(item)) => item,
                 Ok(None) | Err(NotTaken::NotNow(_)) => {
                     self.park(worker);
@@ -146,7 +145,7 @@ impl<T: SharedData> WorkQueue<T> {
                     return Ok(WorkItem::new(worker, &item, freed, claimed, self)?);
                 }
                 // Another process is at the same place of the queue.
-                ClaimTry::Collision => spread = Some(worker.spread()),
+                ClaimTry::Collision => self.shared.candidates.lock().collided(&item),
                 ClaimTry::Next => {}
             }
         }
@@ -156,11 +155,11 @@ impl<T: SharedData> WorkQueue<T> {
     async fn next_item(
         &self,
         worker: &QueueWorker,
-        spread: Option<usize>,
         deadline: Deadline,
         waits: bool,
     ) -> Result<Option<ItemName>, NotTaken> {
-        if let Some(item) = self.shared.next(spread) {
+        let draw = self.shared.draw(worker.name());
+        if let Some(item) = self.shared.next(draw) {
             return Ok(Some(item));
         }
         let monitor = worker.hold.monitor();
@@ -174,12 +173,12 @@ impl<T: SharedData> WorkQueue<T> {
         };
         loop {
             // The one before has listed, or an item was given up.
-            if let Some(item) = self.shared.next(spread) {
+            if let Some(item) = self.shared.next(draw) {
                 return Ok(Some(item));
             }
             let mut changes = self.look(&monitor, deadline).await?;
             // Whatever other takers did meanwhile: an item of this list may be free.
-            if let Some(item) = self.shared.candidates.lock().pop(spread) {
+            if let Some(item) = self.shared.candidates.lock().pop(draw) {
                 return Ok(Some(item));
             }
             if !waits {

@@ -39,11 +39,6 @@ impl QueueWorker {
         self.hold.path().name()
     }
 
-    /// A number that differs between workers.
-    pub(super) fn spread(&self) -> usize {
-        self.name().bytes().fold(5381, |hash: usize, byte| hash.wrapping_mul(33) ^ usize::from(byte))
-    }
-
     /// Commits these writes, and ends the claim with them if that has a node of its own.
     pub(super) async fn commit_end(
         &mut self,

@@ -75,6 +75,7 @@ async fn a_hundred_thousand_items_are_taken_in_order_and_no_list_is_long() {
     let once: BTreeSet<&String> = taken.iter().collect();
     assert_eq!(once.len(), TAKERS * EACH);
     let last = once.last().unwrap().parse::<usize>().unwrap();
-    assert!(last < ALONE + TAKERS * EACH + 100, "{last} is far from the head");
+    // Takers that meet take from among 1,024 items at most.
+    assert!(last < ALONE + TAKERS * EACH + 1_100, "{last} is far from the head");
     producer.put(&"more".to_owned()).await.unwrap();
 }

@@ -260,6 +260,21 @@ async fn an_item_is_put_by_two_requests_and_taken_by_three_whatever_the_number_o
 }
 
 #[tokio::test]
+async fn a_put_is_one_request_where_there_is_room() {
+    let server_fixture = server().await;
+    let queue = queue(&client(&server_fixture).await);
+    queue.put(&String::new()).await.unwrap();
+    let requests = server_fixture.server.fault(
+        When::ops(OPS).session(server_fixture.sessions_of_actor()[0]).always(),
+        Fault::DelayReply(Duration::ZERO),
+    );
+    for _ in 0..130 {
+        queue.put(&String::new()).await.unwrap();
+    }
+    assert!((131..=133).contains(&requests.hits()), "{} requests", requests.hits());
+}
+
+#[tokio::test]
 async fn a_look_lists_no_closed_directory_again() {
     let server_fixture = server().await;
     let queue = queue(&client(&server_fixture).await).with_shard_size(40);

@@ -42,9 +42,9 @@ fn item(number: u32) -> ItemName {
 #[test]
 fn one_taker_takes_the_first_item_first() {
     let mut candidates = ItemCandidates::default();
-    assert_eq!(candidates.next(None), None);
+    assert_eq!(candidates.next(0), None);
     look_again(&mut candidates, ItemLayout::Own, &names(&[3, 1, 2]), &[], 0);
-    assert_eq!([candidates.next(None), candidates.next(None)], [Some(item(1)), Some(item(2))]);
+    assert_eq!([candidates.next(0), candidates.next(0)], [Some(item(1)), Some(item(2))]);
 }
 
 #[test]
@@ -52,9 +52,9 @@ fn an_item_is_skipped_as_long_as_the_node_of_its_worker_is_listed() {
     let mut candidates = ItemCandidates::default();
     candidates.met_claim(item(1), "a");
     look_again(&mut candidates, ItemLayout::Own, &names(&[1, 2]), &["a"], 0);
-    assert_eq!(candidates.next(None), Some(item(2)));
+    assert_eq!(candidates.next(0), Some(item(2)));
     look_again(&mut candidates, ItemLayout::Own, &names(&[1, 2]), &["b"], 0);
-    assert_eq!(candidates.next(None), Some(item(1)));
+    assert_eq!(candidates.next(0), Some(item(1)));
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn a_delayed_item_is_skipped_until_it_is_due() {
     let mut candidates = ItemCandidates::default();
     candidates.met_delay(item(1), 10);
     look_again(&mut candidates, ItemLayout::Own, &names(&[1, 2]), &[], 9);
-    assert_eq!((candidates.next(None), candidates.next_due()), (Some(item(2)), Some(10)));
+    assert_eq!((candidates.next(0), candidates.next_due()), (Some(item(2)), Some(10)));
     look_again(&mut candidates, ItemLayout::Own, &names(&[1, 2]), &[], 10);
-    assert_eq!((candidates.next(None), candidates.next_due()), (Some(item(1)), None));
+    assert_eq!((candidates.next(0), candidates.next_due()), (Some(item(1)), None));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_list_serves_takes_in_proportion_to_its_length() {
     for (length, takes) in [(1, 1), (8, 2), (800, 101)] {
         let mut candidates = look(ItemLayout::Own, &names(&(0..length).collect::<Vec<_>>()), &[], 0);
         let mut taken = 0;
-        while let Some(item) = candidates.next(None) {
+        while let Some(item) = candidates.next(0) {
             candidates.taken(item, "a");
             taken += 1;
         }
@@ -81,32 +81,56 @@ fn a_list_serves_takes_in_proportion_to_its_length() {
 }
 
 #[test]
-fn a_collision_goes_on_among_the_first_items() {
-    let mut candidates = look(ItemLayout::Own, &names(&(0..40).collect::<Vec<_>>()), &[], 0);
-    for spread in [5, 21, usize::MAX] {
-        let next = candidates.next(Some(spread)).unwrap();
-        assert!(next < item(20), "{next}");
+fn after_a_collision_takes_go_on_among_the_first_items_and_later_at_the_first_again() {
+    let mut candidates = look(ItemLayout::Own, &names(&(0..800).collect::<Vec<_>>()), &[], 0);
+    assert_eq!(candidates.next(7), Some(item(0)));
+    candidates.collided(&item(0));
+    assert_eq!([5, 20, 2].map(|draw| candidates.next(draw).unwrap()), [item(6), item(5), item(3)]);
+    candidates.collided(&item(6));
+    let next = candidates.next(31).unwrap();
+    assert!(item(16) < next && next < item(40), "{next}");
+    for _ in 0..32 {
+        candidates.taken(next.clone(), "a");
     }
-    candidates.forget_look();
-    assert_eq!(candidates.next(Some(0)), None);
+    assert_eq!(candidates.next(usize::MAX), Some(item(1)));
+}
+
+#[test]
+fn a_collision_passes_no_item_of_the_same_priority_over_for_a_later_one() {
+    let urgent = ["001-0000000007", "001-0000000009"].map(str::to_owned);
+    let mut candidates = look(ItemLayout::Own, &[&urgent[..], &names(&[1, 2, 3])].concat(), &[], 0);
+    candidates.collided(&item(8));
+    let taken = [5, 5].map(|draw| candidates.pop(draw).unwrap().as_str().to_owned());
+    assert_eq!(taken, [urgent[1].clone(), urgent[0].clone()]);
+}
+
+#[test]
+fn the_next_look_is_the_sooner_the_more_takes_collide() {
+    let mut candidates = look(ItemLayout::Own, &names(&(0..800).collect::<Vec<_>>()), &[], 0);
+    let mut collisions = 0;
+    while let Some(item) = candidates.next(0) {
+        candidates.collided(&item);
+        collisions += 1;
+    }
+    assert_eq!(collisions, 13);
 }
 
 #[test]
 fn an_item_that_is_claimed_by_a_node_of_its_name_is_skipped() {
     let items = ["queue-0000000001", "queue-0000000002"].map(str::to_owned);
     let mut candidates = look(ItemLayout::Curator, &items, &[&items[0], "workers"], 0);
-    assert_eq!(candidates.next(None).as_ref().map(ItemName::as_str), Some("queue-0000000002"));
+    assert_eq!(candidates.next(0).as_ref().map(ItemName::as_str), Some("queue-0000000002"));
     look_again(&mut candidates, ItemLayout::Curator, &items, &[], 0);
-    assert_eq!(candidates.next(None).as_ref().map(ItemName::as_str), Some("queue-0000000001"));
+    assert_eq!(candidates.next(0).as_ref().map(ItemName::as_str), Some("queue-0000000001"));
 }
 
 #[test]
 fn an_item_with_a_time_in_its_name_is_skipped_until_it_is_due() {
     let items = ["queue-|0000000A|0000000001".to_owned()];
     let mut candidates = look(ItemLayout::CuratorDelay, &items, &[], 9);
-    assert_eq!((candidates.next(None), candidates.next_due()), (None, Some(10)));
+    assert_eq!((candidates.next(0), candidates.next_due()), (None, Some(10)));
     look_again(&mut candidates, ItemLayout::CuratorDelay, &items, &[], 10);
-    assert!(candidates.next(None).is_some());
+    assert!(candidates.next(0).is_some());
 }
 
 fn shard(number: u32) -> ShardNumber {
@@ -133,7 +157,7 @@ fn look_at(
 /// What one taker takes and does, by looks that it has already.
 fn drain(candidates: &mut ItemCandidates) -> Vec<String> {
     let mut taken = Vec::new();
-    while let Some(item) = candidates.pop(None) {
+    while let Some(item) = candidates.pop(0) {
         taken.push(format!("{}/{item}", item.shard().name()));
         candidates.taken(item.clone(), "me");
         candidates.ended(&item);
@@ -166,8 +190,9 @@ fn the_list_of_a_closed_shard_is_kept_and_that_of_an_open_one_is_not() {
     assert_eq!(candidates.to_list(), BTreeSet::from([shard(1)]));
     // It has served as many takes as a list of twenty should.
     for _ in 0..3 {
-        let item = candidates.pop(None).unwrap();
-        candidates.missed(&item);
+        let item = candidates.pop(0).unwrap();
+        candidates.taken(item.clone(), "a");
+        candidates.ended(&item);
     }
     assert_eq!(candidates.to_list(), BTreeSet::from([shard(0), shard(1)]));
     look_at(&mut candidates, 0..=1, &[(0, &[]), (1, &["100-0000000001"])], &[]);
@@ -180,7 +205,7 @@ fn an_item_of_a_kept_list_is_tried_again_when_its_claim_ends_and_not_when_it_is_
     let lists: [(u32, &[&str]); 2] = [(0, &["100-0000000001", "100-0000000002", "100-0000000003"]), (1, &[])];
     look_at(&mut candidates, 0..=1, &lists, &["a", "b"]);
     for worker in ["a", "b"] {
-        let item = candidates.pop(None).unwrap();
+        let item = candidates.pop(0).unwrap();
         candidates.taken(item, worker);
     }
     candidates.ended(&item(2));
@@ -192,9 +217,9 @@ fn an_item_of_a_kept_list_is_tried_again_when_its_claim_ends_and_not_when_it_is_
 fn an_item_whose_try_was_given_up_is_tried_again_after_the_next_look() {
     let mut candidates = ItemCandidates::default();
     look_at(&mut candidates, 0..=1, &[(0, &["100-0000000001"]), (1, &[])], &[]);
-    assert_eq!((candidates.pop(None), candidates.pop(None)), (Some(item(1)), None));
+    assert_eq!((candidates.pop(0), candidates.pop(0)), (Some(item(1)), None));
     look_at(&mut candidates, 0..=1, &[(1, &[])], &[]);
-    assert_eq!(candidates.pop(None), Some(item(1)));
+    assert_eq!(candidates.pop(0), Some(item(1)));
 }
 
 #[test]
