@@ -399,6 +399,9 @@ async fn no_item_is_put_whose_number_would_end_or_repeat() {
                 _ => assert!(matches!(put, Err(Error::SequenceExhausted { .. })), "{put:?}"),
             }
         }
+        if layout == Layout::Own {
+            assert_eq!(server_fixture.server.inspect(shards), named(&[("items", 1), (&SECOND[12..], 2)]));
+        }
         drain(&queue).await;
         let expected: &[&str] = if layout == Layout::Own { &["a", "b", "b"] } else { &["a"] };
         assert_eq!(written(&server_fixture), expected);
