@@ -51,6 +51,10 @@ impl<T: SharedData> WorkQueue<T> {
                 }
                 lists.insert(shard, ListedShard { names, is_closed });
             }
+            if !self.layout.is_own() {
+                // Its directory may not exist yet: then it has no item.
+                lists.entry(ShardNumber::FIRST).or_insert_with(ListedShard::default);
+            }
             let mut candidates = self.shared.candidates.lock();
             let is_unread = |shard: &ShardNumber| !lists.contains_key(shard) && !candidates.is_kept(*shard);
             let unread: BTreeSet<ShardNumber> =

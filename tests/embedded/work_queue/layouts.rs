@@ -259,3 +259,15 @@ async fn nodes_of_strangers_stay_and_are_no_items() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_try_at_a_queue_that_does_not_exist_looks_once() {
+    for layout in Layout::OF_PEERS.into_iter().chain([Layout::Own]) {
+        let server_fixture = server().await;
+        let queue = layout.queue(&client(&server_fixture).await);
+        let when = When::ops([Op::GetChildren, Op::GetChildren2]).path(layout.items()).always();
+        let lists = server_fixture.server.fault(when, Fault::DelayReply(Duration::ZERO));
+        assert!(queue.try_take().await.unwrap().is_none());
+        assert_eq!(lists.hits(), 1, "{layout:?}");
+    }
+}
