@@ -25,7 +25,7 @@ const FILL: usize = 100;
 pub(super) async fn run(fixture: &Fixture<'_>) -> Outcome<Report> {
     let path = fixture.path("queue");
     let queue = |number: usize| -> Outcome<WorkQueue<String>> {
-        Ok(WorkQueue::new(fixture.manager(number)?, path.as_str())?)
+        Ok(WorkQueue::new(fixture.manager(number)?, path.as_str())?.with_capacity(1_000_000)?)
     };
     let load = Arc::new(Load::new(fixture)?);
     let (first, waiting) = (queue(0)?, fixture.arguments.size("waiting")?);
