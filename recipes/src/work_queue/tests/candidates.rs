@@ -96,7 +96,7 @@ fn after_a_collision_takes_go_on_among_the_first_items_and_later_at_the_first_ag
 }
 
 #[test]
-fn a_collision_passes_no_item_of_the_same_priority_over_for_a_later_one() {
+fn after_a_collision_no_item_of_a_greater_priority_is_passed_over() {
     let urgent = ["001-0000000007", "001-0000000009"].map(str::to_owned);
     let mut candidates = look(ItemLayout::Own, &[&urgent[..], &names(&[1, 2, 3])].concat(), &[], 0);
     candidates.collided(&item(8));
