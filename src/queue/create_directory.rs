@@ -32,6 +32,8 @@ impl LockQueue {
         deadline: Deadline,
     ) -> Result<Option<BootInstant>, Error> {
         limits::check(data.len())?;
+        // Those of the contenders that follow.
+        limits::check(self.data().len())?;
         let directory = self.full_directory();
         let session = self.manager().session_for_acquire(deadline, directory.as_str()).await?;
         session.mark_used();

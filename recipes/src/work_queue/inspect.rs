@@ -4,7 +4,9 @@ use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, SystemTime};
 
 use futures::future::try_join_all;
-use lockkeeper_core::{Deadline, Error, Refusal, Stat, TxnError, Version, WholePath, ZnodePath, count_of};
+use lockkeeper_core::{
+    Deadline, Error, Phase, Refusal, Stat, TxnError, Version, WholePath, ZnodePath, count_of,
+};
 
 use super::handle::WorkQueue;
 use super::item_layout::NodeData;
@@ -202,9 +204,17 @@ impl<T: SharedData> WorkQueue<T> {
                     return Ok(true);
                 }
                 Err(TxnError::Refused { index: 0, refusal: Refusal::NoNode, .. }) => return Ok(false),
-                Err(error) if self.is_of_shard(shard.as_ref(), &error) && !deadline.has_passed() => {
+                Err(error) if self.is_of_shard(shard.as_ref(), &error) => {
                     self.shard_was_refused();
                     self.park(worker);
+                    if deadline.has_passed() {
+                        let phase = Phase::Recipe("putting an item into a directory that changes".into());
+                        return Err(Error::Timeout {
+                            phase,
+                            path: self.whole_path(),
+                            waited: deadline.waited(),
+                        });
+                    }
                 }
                 Err(error) => return Err(error.into()),
             }

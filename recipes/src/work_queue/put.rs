@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use lockkeeper_core::{ConfigError, Deadline, Error, NODE_BYTES_MAX, Refusal, TxnError, ZnodePath, count_of};
+use lockkeeper_core::{
+    ConfigError, Deadline, Error, NODE_BYTES_MAX, Phase, Refusal, TxnError, ZnodePath, count_of,
+};
 
 use super::error::WorkQueueError;
 use super::handle::WorkQueue;
@@ -195,7 +197,13 @@ impl<T: SharedData> WorkQueue<T> {
     ) -> Result<bool, Error> {
         let deadline = Deadline::after(self.manager().operation_timeout());
         let room = Room { items: count_of(items.len()), capacity: Some(self.capacity) };
+        let mut attempts = 0_u32;
         loop {
+            if attempts > 0 && deadline.has_passed() {
+                let phase = Phase::Recipe("putting items into a directory that changes".into());
+                return Err(Error::Timeout { phase, path: self.whole_path(), waited: deadline.waited() });
+            }
+            attempts = attempts.saturating_add(1);
             let shard = self.shard_for(room, deadline).await?;
             let mut worker = self.worker(deadline).await?;
             let directory = shard.as_ref().unwrap_or(&self.items);
@@ -213,8 +221,8 @@ impl<T: SharedData> WorkQueue<T> {
                     self.park(worker);
                     return Ok(true);
                 }
-                Err(TxnError::Refused { .. }) if worker.record.is_broken() && !deadline.has_passed() => {}
-                Err(error) if self.is_of_shard(shard.as_ref(), &error) && !deadline.has_passed() => {
+                Err(TxnError::Refused { .. }) if worker.record.is_broken() => {}
+                Err(error) if self.is_of_shard(shard.as_ref(), &error) => {
                     self.shard_was_refused();
                     self.park(worker);
                 }
@@ -222,7 +230,7 @@ impl<T: SharedData> WorkQueue<T> {
                     self.park(worker);
                     return Ok(false);
                 }
-                Err(TxnError::Refused { refusal: Refusal::NoNode, .. }) if !deadline.has_passed() => {
+                Err(TxnError::Refused { refusal: Refusal::NoNode, .. }) => {
                     self.park(worker);
                     if shard.is_none() {
                         self.create_directory(&self.items).await?;
@@ -232,7 +240,7 @@ impl<T: SharedData> WorkQueue<T> {
                     }
                 }
                 // Nothing is put.
-                Err(error) if error.is_lost() && !deadline.has_passed() => {
+                Err(error) if error.is_lost() => {
                     self.shared.candidates.lock().forget_lists();
                 }
                 Err(error) => return Err(error.into()),
