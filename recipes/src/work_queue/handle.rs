@@ -63,12 +63,12 @@ const SHARD_SIZE: u32 = 10_000;
 ///
 /// # Cost
 ///
-/// A put is one request, and a second one where the room is short: it reads the number of items first. A taken item is three: the read, the claim,
-/// the transaction of `done`. All takers of one manager share one look at the queue and one wait. Each
-/// process that waits looks at the queue when it changes: it lists the workers, and the directory that takes
-/// puts. It lists each other directory when it meets it, and then once for an eighth of its items that it
-/// takes. A directory takes 10,000 items at most, so that a list has about 180 kilobytes, however many items
-/// there are.
+/// A put is one request, and a second one where the room is short: it reads the number of items first. A
+/// taken item is three: the read, the claim, the transaction of `done`. All takers of one manager share one
+/// look at the queue and one wait. Each process that waits looks at the queue when it changes: it lists the
+/// workers, and the directory that takes puts. It lists each other directory when it meets it, and then once
+/// for an eighth of its items that it takes. A directory takes 10,000 items at most, so that a list has about
+/// 180 kilobytes, however many items there are.
 ///
 /// # What a queue in ZooKeeper is not for
 ///
@@ -177,10 +177,11 @@ impl<T: SharedData> WorkQueue<T> {
     /// layouts of other clients, default and maximum are 40,000, whose names fit into one answer of the
     /// servers.
     ///
-    /// A put reads the number of items before it puts its own, and one read serves a sixteenth of the room, at
-    /// most 64 items. So each process may exceed the bound by the items of its puts that are in flight at the
-    /// same moment, and by 64. A process alone keeps a bound that it reaches by one put after the other. All
-    /// users of the queue give the same bound. Near it, a put counts the items of each directory: one request more for each 10,000.
+    /// A put reads the number of items before it puts its own, and one read serves a sixteenth of the room,
+    /// at most 64 items. So each process may exceed the bound by the items of its puts that are in flight at
+    /// the same moment, and by 64. A process alone keeps a bound that it reaches by one put after the other.
+    /// All users of the queue give the same bound. Near it, a put counts the items of each directory: one
+    /// request more for each 10,000.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 //! Work queues: each item is done once, whatever strikes.
 
 mod calls;
+mod cost;
 mod ends;
 mod faults;
 mod layout_data;

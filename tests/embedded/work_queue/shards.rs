@@ -9,7 +9,7 @@ use lockkeeper::{ConnectionManager, Error};
 use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::{Fault, Op, When};
 
-use super::{ITEMS, Layout, OPS, Queue, client, drain, put, queue, server, take, write, written};
+use super::{ITEMS, Layout, Queue, client, drain, put, queue, server, take, write, written};
 use crate::limit::within;
 use crate::server_fixture::{LOCK, ServerFixture, children};
 
@@ -228,51 +228,6 @@ async fn the_bound_counts_the_items_of_all_directories() {
     assert!(here.put(&"g".to_owned()).await.is_err());
     // A queue that is full opens no directory.
     assert_eq!(server_fixture.server.inspect(shards).len(), 3);
-}
-
-#[tokio::test]
-async fn an_item_is_put_by_two_requests_and_taken_by_three_whatever_the_number_of_directories() {
-    let server_fixture = server().await;
-    let queue = queue(&client(&server_fixture).await).with_shard_size(50);
-    let values: Vec<String> = (0..40).map(|number| format!("{number:02}")).collect();
-    for _ in 0..3 {
-        queue.put_all(&values).await.unwrap();
-    }
-    take(&queue).await.done().await.unwrap();
-    assert_eq!(server_fixture.server.inspect(shards).len(), 3);
-    let count = || {
-        server_fixture.server.fault(
-            When::ops(OPS).session(server_fixture.sessions_of_actor()[0]).always(),
-            Fault::DelayReply(Duration::ZERO),
-        )
-    };
-    let requests = count();
-    for value in &values[..5] {
-        queue.put(value).await.unwrap();
-    }
-    assert_eq!(requests.hits(), 10);
-    requests.disarm();
-    let requests = count();
-    for _ in 0..5 {
-        take(&queue).await.done().await.unwrap();
-    }
-    assert_eq!(requests.hits(), 15);
-}
-
-#[tokio::test]
-async fn a_put_is_one_request_where_there_is_room() {
-    let server_fixture = server().await;
-    let queue = queue(&client(&server_fixture).await);
-    queue.put(&String::new()).await.unwrap();
-    let requests = server_fixture.server.fault(
-        When::ops(OPS).session(server_fixture.sessions_of_actor()[0]).always(),
-        Fault::DelayReply(Duration::ZERO),
-    );
-    for _ in 0..130 {
-        queue.put(&String::new()).await.unwrap();
-    }
-    // Some reads of the number of items, and perhaps another worker.
-    assert!((131..=145).contains(&requests.hits()), "{} requests", requests.hits());
 }
 
 #[tokio::test]
