@@ -7,6 +7,7 @@ use std::time::Duration;
 use lockkeeper_core::{
     ConnectionManager, Deadline, Error, Hold, ManagerExt, Phase, Ticket, WeakConnectionManager,
 };
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -19,6 +20,21 @@ use super::numbers::LimiterKey;
 
 /// No worker waits longer for the end of its window.
 const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The pause before another try to delete a node.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// So many nodes are deleted at the same time: many keys may end at once, and none should be late for others.
+const ENDINGS_MAX: usize = 64;
+
+/// The turns to delete nodes of one manager.
+struct Endings(Semaphore);
+
+impl Default for Endings {
+    fn default() -> Self {
+        Self(Semaphore::new(ENDINGS_MAX))
+    }
+}
 
 /// One for each line with calls. It stays until its starts count no more, and then deletes the node with the
 /// window, if no other process has written to it since.
@@ -97,8 +113,16 @@ impl LimiterWorker {
         }
         let has_written = std::mem::take(&mut self.has_written);
         if let Some(manager) = manager.upgrade().filter(|_| has_written) {
+            let endings: Arc<Endings> = manager.shared_table();
+            // It is never closed.
+            let _turn = endings.0.acquire().await;
             let deleted = Box::pin(delete_if_over(&manager, &self.key)).await;
             debug!(path = %self.key.path(), ?deleted, "the window is over");
+            if deleted.is_err_and(|error| error.is_transient() || error.outcome_unknown()) {
+                self.has_written = true;
+                self.over = Some(after(AGAIN));
+                return true;
+            }
         }
         false
     }
