@@ -115,8 +115,17 @@ impl ConnectionOptions {
         &self,
         work: impl AsyncFnOnce(&ConnectionManager) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
+        self.with_session_within(None, work).await
+    }
+
+    /// The same, with a limit for the connect: see [`open`](Self::open).
+    pub(crate) async fn with_session_within(
+        &self,
+        limit: Option<Duration>,
+        work: impl AsyncFnOnce(&ConnectionManager) -> Result<Exit, Failure>,
+    ) -> Result<Exit, Failure> {
         let mut signals = Signals::listen()?;
-        let manager = match self.open(None, &mut signals).await? {
+        let manager = match self.open(limit, &mut signals).await? {
             Opened::Session(manager) => manager,
             Opened::Signalled(exit) => return Ok(exit),
         };

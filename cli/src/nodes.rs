@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use humantime::format_rfc3339_seconds;
 use lockkeeper::znodes::Stat;
-use lockkeeper::{ConnectionManager, Inspection, ZnodePath};
+use lockkeeper::{BootInstant, ConnectionManager, Error, Inspection, ZnodePath};
 
 use crate::connection::ConnectionOptions;
 use crate::escape::printable;
@@ -36,10 +36,13 @@ pub(crate) struct WaitOptions {
     /// The path of the lock, below the chroot of the connect string
     path: String,
 
-    /// Wait at most this long [default: without a limit]
+    /// Wait at most this long for a server and the lock [default: without a limit]
     #[arg(long, value_name = "TIME", value_parser = span::parse)]
     timeout: Option<Duration>,
 }
+
+/// The pause before the next look, while no server answers.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Prints the data of a node: the bytes as they are, unless a terminal would show them.
 pub(crate) async fn get(connection: &ConnectionOptions, options: GetOptions) -> Result<Exit, Failure> {
@@ -77,11 +80,15 @@ pub(crate) async fn ls(connection: &ConnectionOptions, options: LsOptions) -> Re
 /// Returns once nobody holds the lock. Another contender may hold it directly afterwards.
 pub(crate) async fn wait(connection: &ConnectionOptions, options: WaitOptions) -> Result<Exit, Failure> {
     let path = parse_path(&options.path)?;
+    let began = BootInstant::now();
     connection
-        .with_session(async |manager| {
+        .with_session_within(options.timeout, async |manager| {
             let waiting = until_free(manager, &path);
             let freed = match options.timeout {
-                Some(timeout) => tokio::time::timeout(timeout, waiting).await,
+                Some(timeout) => {
+                    tokio::time::timeout(timeout.saturating_sub(BootInstant::now().since(began)), waiting)
+                        .await
+                }
                 None => Ok(waiting.await),
             };
             match freed {
@@ -95,12 +102,30 @@ pub(crate) async fn wait(connection: &ConnectionOptions, options: WaitOptions) -
         .await
 }
 
+/// A wait outlasts an outage of the servers, as the wait for a lock does.
 async fn until_free(manager: &ConnectionManager, path: &ZnodePath) -> Result<(), Failure> {
+    let mut has_warned = false;
     loop {
-        let lock = Inspection::of_path(manager, path).await?;
-        let Some(holder) = lock.as_ref().and_then(|lock| lock.holders().next()) else { return Ok(()) };
-        manager.znodes().deleted(holder.path()).await?;
+        match until_one_is_gone(manager, path).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(error) if error.is_transient() => {
+                if !std::mem::replace(&mut has_warned, true) {
+                    warn(format_args!("waiting for the servers: {error}"));
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
+}
+
+/// Waits until the node of a holder does not exist any more. Returns whether there was one.
+async fn until_one_is_gone(manager: &ConnectionManager, path: &ZnodePath) -> Result<bool, Error> {
+    let lock = Inspection::of_path(manager, path).await?;
+    let Some(holder) = lock.as_ref().and_then(|lock| lock.holders().next()) else { return Ok(false) };
+    manager.znodes().deleted(holder.path()).await?;
+    Ok(true)
 }
 
 fn missing(path: &ZnodePath) -> Exit {

@@ -6,30 +6,13 @@ use lockkeeper::manager::State;
 use lockkeeper::znodes::CreateMode;
 use lockkeeper::{ConnectionManager, KeyedRateLimiter, RateLimiter};
 use lockkeeper_testserver::fault::{Subject, Transcript};
-use lockkeeper_testserver::{Fault, Op, TestServer, When};
+use lockkeeper_testserver::{ErrorCode, Fault, Op, TestServer, When};
 
 use crate::limit::within;
-
-/// No test waits so long.
-const WINDOW: Duration = Duration::from_secs(600);
-const GRACE: Duration = Duration::from_secs(60);
+use crate::limiters::{GRACE, WINDOW, connect, connected};
 
 /// A window whose end a test waits for.
 const BRIEF: Duration = Duration::from_millis(100);
-
-/// Longer than every test.
-const SESSION: Duration = Duration::from_secs(1_000);
-
-async fn connect(server: &TestServer) -> ConnectionManager {
-    ConnectionManager::builder(&server.connect_string()).session_timeout(SESSION).connect().await.unwrap()
-}
-
-async fn connected() -> (TestServer, ConnectionManager) {
-    let server =
-        TestServer::builder().session_timeouts(Duration::from_secs(1), SESSION).start().await.unwrap();
-    let manager = connect(&server).await;
-    (server, manager)
-}
 
 async fn until_gone(server: &TestServer, path: &'static str) {
     within("no node", server.wait_until(|machine| machine.tree().node(path).is_none())).await.unwrap();
@@ -197,6 +180,18 @@ async fn a_call_that_is_dropped_while_it_creates_its_window_leaves_no_node() {
     admitting.abort();
     create.release();
     until_gone(&server, "/calls").await;
+}
+
+#[tokio::test]
+async fn a_node_whose_delete_fails_for_a_while_is_deleted_later() {
+    let (server, manager) = connected().await;
+    let limiter = RateLimiter::new(&manager, "/calls/a", 1, BRIEF).unwrap().with_grace(BRIEF);
+    // The first transaction of all: the create that records the starts is none.
+    let failed = Fault::Refuse(ErrorCode::RuntimeInconsistency);
+    let failed = server.fault(When::op(Op::Multi).path("/calls/a"), failed);
+    let _ = limiter.admit().await.unwrap();
+    within("a delete that fails", failed.hit()).await.unwrap();
+    until_gone(&server, "/calls/a").await;
 }
 
 #[tokio::test]

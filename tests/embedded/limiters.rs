@@ -16,19 +16,19 @@ use tokio::task::JoinHandle;
 use crate::limit::within;
 
 /// No test waits so long: the server's clock is moved.
-const WINDOW: Duration = Duration::from_secs(600);
-const GRACE: Duration = Duration::from_secs(60);
+pub(crate) const WINDOW: Duration = Duration::from_secs(600);
+pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// A session that outlasts every jump of the server's clock.
-const SESSION: Duration = Duration::from_secs(10_000);
+pub(crate) const SESSION: Duration = Duration::from_secs(10_000);
 
-async fn connect(server: &TestServer) -> ConnectionManager {
+pub(crate) async fn connect(server: &TestServer) -> ConnectionManager {
     ConnectionManager::builder(&server.connect_string()).session_timeout(SESSION).connect().await.unwrap()
 }
 
-async fn connected() -> (TestServer, ConnectionManager) {
+pub(crate) async fn connected() -> (TestServer, ConnectionManager) {
     let server =
         TestServer::builder().session_timeouts(Duration::from_secs(1), SESSION).start().await.unwrap();
     let manager = connect(&server).await;

@@ -38,11 +38,11 @@ pub(crate) struct OnceOptions {
     #[arg(long, requires = "every")]
     catch_up: bool,
 
-    /// Run nothing: print when the program was run last, and by whom. Exit code 1 if it never was
+    /// Do not run the program: print when it was done, and with --every by whom. Exit code 1 if it was not
     #[arg(long, conflicts_with_all = ["program", "reset"])]
     show: bool,
 
-    /// Run nothing: forget that the program was run, so that the next command runs it again
+    /// Do not run the program: delete the record that it was done, so that the next command runs it again
     #[arg(long, conflicts_with_all = ["program", "every"])]
     reset: bool,
 
@@ -114,7 +114,7 @@ async fn for_ever(options: &OnceOptions, manager: &ConnectionManager) -> Result<
     Ok(Granted::Run(Grant::Once(guard, marker)))
 }
 
-/// Says when the program was run last.
+/// Prints the record of the newest run that succeeded.
 async fn show(manager: &ConnectionManager, path: &ZnodePath, options: &OnceOptions) -> Result<Exit, Failure> {
     let shown = match options.every {
         Some(interval) => {

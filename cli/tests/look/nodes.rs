@@ -36,5 +36,9 @@ async fn a_wait_ends_when_nobody_holds_the_lock() {
         held.release().await.unwrap();
         assert_eq!(waiting.await.code, Some(0));
         assert_eq!(fixture.run(&["wait", "/look/never-held"]).await.code, Some(0));
+        // The limit is one for the connect as well.
+        let cut_off = ["--connect", "127.0.0.1:1", "wait", "/look/wait", "--timeout", "0.2"];
+        let cut_off = fixture.run(&cut_off).await;
+        assert_eq!(cut_off.code, Some(69), "{cut_off:?}");
     }
 }

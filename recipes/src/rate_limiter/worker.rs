@@ -109,22 +109,32 @@ impl LimiterWorker {
             biased;
             () = self.line.until_called() => return true,
             () = manager.ended() => return false,
-            () = tokio::time::sleep_until(over) => self.over = None,
+            () = tokio::time::sleep_until(over) => {}
         }
-        let has_written = std::mem::take(&mut self.has_written);
-        if let Some(manager) = manager.upgrade().filter(|_| has_written) {
-            let endings: Arc<Endings> = manager.shared_table();
+        if !self.has_written {
+            self.over = None;
+            return false;
+        }
+        let Some(endings) = manager.upgrade().map(|manager| manager.shared_table::<Endings>()) else {
+            return false;
+        };
+        let _turn = tokio::select! {
+            biased;
+            // Its starts are recorded in the node that exists.
+            () = self.line.until_called() => return true,
+            () = manager.ended() => return false,
             // It is never closed.
-            let _turn = endings.0.acquire().await;
-            let deleted = Box::pin(delete_if_over(&manager, &self.key)).await;
-            debug!(path = %self.key.path(), ?deleted, "the window is over");
-            if deleted.is_err_and(|error| error.is_transient() || error.outcome_unknown()) {
-                self.has_written = true;
-                self.over = Some(after(AGAIN));
-                return true;
-            }
+            turn = endings.0.acquire() => turn,
+        };
+        let Some(manager) = manager.upgrade() else { return false };
+        (self.over, self.has_written) = (None, false);
+        let deleted = Box::pin(delete_if_over(&manager, &self.key)).await;
+        debug!(path = %self.key.path(), ?deleted, "the window is over");
+        let fails_for_now = deleted.is_err_and(|error| error.is_transient() || error.outcome_unknown());
+        if fails_for_now {
+            (self.over, self.has_written) = (Some(after(AGAIN)), true);
         }
-        false
+        fails_for_now
     }
 
     /// Enters the queue once, for the calls that wait.

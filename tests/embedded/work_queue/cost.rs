@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use lockkeeper_testserver::machine::Machine;
-use lockkeeper_testserver::{Fault, When};
+use lockkeeper_testserver::{Fault, Op, When};
 
-use super::{OPS, client, queue, server, take};
+use super::{OPS, client, drain, put, queue, server, take, written};
 use crate::server_fixture::{LOCK, children};
 
 /// The directories of items.
@@ -56,4 +56,22 @@ async fn a_put_is_one_request_where_there_is_room() {
     }
     // Some reads of the number of items, and perhaps another worker.
     assert!((131..=145).contains(&requests.hits()), "{} requests", requests.hits());
+}
+
+#[tokio::test]
+async fn a_put_that_meets_a_closed_directory_tries_once_more() {
+    let server_fixture = server().await;
+    let (here, there) = (queue(&client(&server_fixture).await), queue(&server_fixture.rival));
+    // One read for many puts.
+    put(&here, &["a", "b"]).await;
+    put(&there.with_shard_size(1), &["c"]).await;
+    assert_eq!(server_fixture.server.inspect(directories), 2);
+    let puts = server_fixture.server.fault(
+        When::op(Op::Multi).session(server_fixture.sessions_of_actor()[0]).always(),
+        Fault::DelayReply(Duration::ZERO),
+    );
+    put(&here, &["d"]).await;
+    assert_eq!(puts.hits(), 2);
+    drain(&here).await;
+    assert_eq!(written(&server_fixture), ["a", "b", "c", "d"]);
 }
