@@ -292,7 +292,7 @@ fn warn_of_semaphore(children: &[String], queue: &LockQueue) {
         return;
     }
     let warned: Arc<WarnedPaths> = queue.manager().shared_table();
-    if warned.is_first(queue.full_directory().as_str()) {
+    if warned.record(queue.full_directory().as_str()) {
         warn!(
             path = %queue.full_directory(),
             "a semaphore has the path of a lock, and they do not exclude each other: give each its own path"
@@ -305,8 +305,8 @@ fn warn_of_semaphore(children: &[String], queue: &LockQueue) {
 struct WarnedPaths(Mutex<HashSet<String>>);
 
 impl WarnedPaths {
-    /// Whether this path was not warned of yet.
-    fn is_first(&self, path: &str) -> bool {
+    /// Records a path that is warned of. Returns whether it was not yet.
+    fn record(&self, path: &str) -> bool {
         let mut paths = self.0.lock();
         // There is one mistake, or a few: the log is not for all of them.
         paths.len() < WARNED_MAX && paths.insert(path.to_owned())

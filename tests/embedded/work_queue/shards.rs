@@ -160,9 +160,13 @@ async fn a_close_whose_answer_is_lost_or_that_is_applied_late_opens_one_director
     let session = server_fixture.sessions_of_actor()[0];
     let putting = tokio::spawn(async move { here.put(&"late".to_owned()).await });
     within("the close", late.hit()).await.unwrap();
-    assert!(server_fixture.server.expire(session));
+    // The other client puts before this one is back.
+    let away = When::connect().session(session).always();
+    let away = server_fixture.server.fault(away, Fault::DropConnectionBefore);
+    server_fixture.server.drop_connections();
     put(&there, &["c", "d", "e"]).await;
     late.release();
+    drop(away);
     within("the put", putting).await.unwrap().unwrap().unwrap();
     let expected = [("items", 2), ("items-0000000001", 2), ("items-0000000002", 2)];
     assert_eq!(server_fixture.server.inspect(shards), named(&expected));
