@@ -228,9 +228,14 @@ impl Session {
 
     /// Waits for room for one read of a node's data.
     pub(crate) async fn reserve_read(&self, deadline: Deadline) -> Result<ReadRoom, WireError> {
+        self.reserve_reads(1, deadline).await
+    }
+
+    /// Waits for room for one request that reads the data of `max` nodes at most.
+    pub(crate) async fn reserve_reads(&self, max: usize, deadline: Deadline) -> Result<ReadRoom, WireError> {
         tokio::select! {
             biased;
-            room = self.read_window().reserve(1) => Ok(room),
+            room = self.read_window().reserve(max) => Ok(room),
             _ = self.ended() => Err(self.over()),
             () = deadline.passed() => Err(WireError::Timeout),
         }

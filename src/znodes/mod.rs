@@ -4,6 +4,7 @@ mod access;
 mod delete_all;
 mod handle;
 mod list;
+mod read_first;
 mod write;
 
 pub use self::delete_all::DeletedNodes;
