@@ -1,7 +1,7 @@
 //! The items that looks at the queue found: shared by all takers of a manager, so that not each of them lists
 //! the queue.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::item_layout::ItemLayout;
 use super::name::ItemName;
@@ -10,6 +10,9 @@ use super::shard_number::ShardNumber;
 /// After a collision with another process, takes go on among so many first items at least, and at most.
 const WINDOW_MIN: usize = 16;
 const WINDOW_MAX: usize = 1024;
+
+/// Between the places of two items of the window that are drawn at one time: a prime number, beyond its size.
+const STEP: usize = 7_919;
 
 /// Each take makes the window smaller by this part.
 const WINDOW_PART: usize = 32;
@@ -57,6 +60,8 @@ pub(super) struct ItemCandidates {
     /// Takes are among so many first items of the same priority: twice as many after each collision with
     /// another process, and fewer after each take. One, as long as no other process takes items.
     window: usize,
+    /// The items of the window that are tried next.
+    drawn: VecDeque<ItemName>,
 }
 
 /// The items of a shard that are neither known as claimed nor as delayed.
@@ -156,18 +161,58 @@ impl ItemCandidates {
 
     /// As [`next`](Self::next), also if the look has served as many takes as it should.
     pub(super) fn pop(&mut self, draw: usize) -> Option<ItemName> {
-        let head = self.shards.values().filter_map(|items| items.ready.first()).min()?;
-        // Those of the same priority are the first ones of each shard, and the shards are in order.
-        let first = || {
-            let shards = self.shards.values();
-            let alike = shards.flat_map(|items| items.ready.iter().take_while(|item| item.is_beside(head)));
-            alike.take(self.window.max(1))
+        let item = match self.pop_drawn() {
+            Some(item) => item,
+            None => {
+                let count = self.in_window().count();
+                self.in_window().nth(draw.checked_rem(count)?)?.clone()
+            }
         };
-        let item = first().nth(draw.checked_rem(first().count())?)?.clone();
         let items = self.shards.get_mut(&item.shard())?;
         items.ready.remove(&item);
         items.tried.insert(item.clone());
         Some(item)
+    }
+
+    /// The first of the items that were drawn before, if it is one to try still.
+    fn pop_drawn(&mut self) -> Option<ItemName> {
+        loop {
+            let item = self.drawn.pop_front()?;
+            let is_ready = self.shards.get(&item.shard()).is_some_and(|items| items.ready.contains(&item));
+            if is_ready && self.head().is_some_and(|head| item.is_beside(head)) {
+                return Some(item);
+            }
+        }
+    }
+
+    fn head(&self) -> Option<&ItemName> {
+        self.shards.values().filter_map(|items| items.ready.first()).min()
+    }
+
+    /// The items that one take is among. Those of the same priority are the first ones of each shard, and the
+    /// shards are in order.
+    fn in_window(&self) -> impl Iterator<Item = &ItemName> {
+        let head = self.head();
+        let is_beside = move |item: &&ItemName| head.is_some_and(|head| item.is_beside(head));
+        let alike = self.shards.values().flat_map(move |items| items.ready.iter().take_while(is_beside));
+        alike.take(self.window.max(1))
+    }
+
+    /// The items that will be tried next: the first ones, or so many of the window by `draw`.
+    pub(super) fn draw_ahead(&mut self, count: usize, draw: usize) -> Vec<ItemName> {
+        if self.window > 1 {
+            let window: Vec<&ItemName> = self.in_window().collect();
+            let places =
+                (0..count).filter_map(|step| draw.wrapping_add(step * STEP).checked_rem(window.len()));
+            let drawn: Vec<ItemName> =
+                places.filter_map(|place| window.get(place).copied().cloned()).collect();
+            self.drawn = drawn.iter().cloned().collect();
+            return drawn;
+        }
+        let shards = self.shards.values();
+        let mut first: Vec<&ItemName> = shards.flat_map(|items| items.ready.iter().take(count)).collect();
+        first.sort_unstable();
+        first.into_iter().take(count).cloned().collect()
     }
 
     /// A taker has claimed an item by the last look.
@@ -181,6 +226,7 @@ impl ItemCandidates {
     pub(super) fn collided(&mut self, item: &ItemName) {
         self.use_up(item.shard(), ITEMS_PER_TAKE, 1);
         self.window = self.window.saturating_mul(2).clamp(WINDOW_MIN, WINDOW_MAX);
+        self.drawn.clear();
     }
 
     /// Another process has ended the item. Where one item is gone, others are: the list serves fewer takes.

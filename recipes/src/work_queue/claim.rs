@@ -56,7 +56,7 @@ impl<T: SharedData> WorkQueue<T> {
         deadline: Deadline,
     ) -> Result<ClaimTry<T>, NotTaken> {
         let path = self.item_path(name)?;
-        let Some((data, stat)) = self.read(&path, deadline).await? else {
+        let Some((data, stat)) = self.read_item(worker, name, deadline).await? else {
             self.shared.candidates.lock().missed(name);
             return Ok(ClaimTry::Collision);
         };
@@ -114,7 +114,7 @@ impl<T: SharedData> WorkQueue<T> {
         deadline: Deadline,
     ) -> Result<Option<Zxid>, NotTaken> {
         let (path, data, process) = (item.path, self.layout.encode(stored), self.workers.node_data());
-        let QueueWorker { hold, record, claim } = &mut *worker;
+        let QueueWorker { hold, record, claim, .. } = &mut *worker;
         let committed = record
             .commit(hold, |txn| {
                 let txn = txn.set(path, data, item.stat.version);

@@ -64,8 +64,9 @@ const SHARD_SIZE: u32 = 10_000;
 /// # Cost
 ///
 /// A put is one request, and a second one where the room is short: it reads the number of items first. A
-/// taken item is three: the read, the claim, the transaction of `done`. All takers of one manager share one
-/// look at the queue and one wait. Each process that waits looks at the queue when it changes: it lists the
+/// taken item is two, the claim and the transaction of `done`, and a part of a read: one request reads up to
+/// 33 items for all takers of one manager, the more the faster they take. What was read is used for a
+/// second. They also share one look at the queue and one wait. Each process that waits looks at the queue when it changes: it lists the
 /// workers, and the directory that takes puts. It lists each other directory when it meets it, and then once
 /// for an eighth of its items that it takes. A directory takes 10,000 items at most, so that a list has about
 /// 180 kilobytes, however many items there are.
@@ -284,7 +285,8 @@ impl<T: SharedData> WorkQueue<T> {
         if !self.shared.has_claims_directory.load(Ordering::Acquire) {
             self.make_claims_directory().await?;
         }
-        let worker = QueueWorker::create(&self.workers, &self.records, deadline).await?;
+        let worker =
+            QueueWorker::create(&self.workers, &self.records, &self.shared.read_ahead, deadline).await?;
         if self.shared.begin_sweep() {
             let (records, workers) = (self.records.clone(), self.workers.directory().clone());
             self.manager().spawn(sweep_records(self.manager().clone(), records, workers));

@@ -293,7 +293,7 @@ impl<T> WorkItem<T> {
         if let Err(error) = committed {
             return Err(worker.end_error(&path, error));
         }
-        let QueueWorker { hold, record, claim } = worker;
+        let QueueWorker { hold, record, claim, .. } = worker;
         if let Err(error) = hold.release().await {
             debug!(%path, %error, "the release of an item is not confirmed");
         }
@@ -323,7 +323,7 @@ impl<T> WorkItem<T> {
                 }
             }
         }
-        let QueueWorker { hold, record, claim } = worker;
+        let QueueWorker { hold, record, claim, .. } = worker;
         let released = hold.release().await;
         drop((record, claim, freed));
         released

@@ -54,6 +54,7 @@ mod look;
 mod name;
 mod of_peers;
 mod put;
+mod read_ahead;
 mod record;
 mod shard_number;
 mod shards;

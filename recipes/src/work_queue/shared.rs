@@ -13,6 +13,7 @@ use super::candidates::ItemCandidates;
 use super::free_items::FreeItems;
 use super::item_layout::ItemLayout;
 use super::name::ItemName;
+use super::read_ahead::ReadAhead;
 use super::shard_number::KnownShards;
 use super::worker::{ParkedWorker, QueueWorker};
 
@@ -25,6 +26,7 @@ pub(super) struct SharedWork {
     pub(super) candidates: Mutex<ItemCandidates>,
     /// The taker that has the lock lists the queue for all others, and waits for all others.
     pub(super) list_turn: AsyncMutex<()>,
+    pub(super) read_ahead: ReadAhead,
     pub(super) shards: Mutex<KnownShards>,
     parked: Mutex<IdleWorkers>,
     /// How many numbers were drawn.

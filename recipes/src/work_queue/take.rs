@@ -18,7 +18,7 @@ use crate::value::SharedData;
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 
 /// The pause before a read is sent again.
-const PAUSE: Duration = Duration::from_millis(50);
+pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
 impl<T: SharedData> WorkQueue<T> {
     /// Waits for an item that is free, and claims it, without a limit of time.
@@ -104,6 +104,7 @@ impl<T: SharedData> WorkQueue<T> {
                     Err(NotTaken::Restart) if !deadline.has_passed() => {
                         // Whatever ended the worker may have replaced the directories as well.
                         self.shared.candidates.lock().forget_lists();
+                        self.shared.read_ahead.forget();
                     }
                     Err(NotTaken::Restart) => return Err(self.timeout_error(deadline)),
                     Err(NotTaken::NotNow(_)) => return Ok(None),
@@ -137,6 +138,7 @@ impl<T: SharedData> WorkQueue<T> {
                 ClaimTry::Claimed(claimed) => {
                     let claim = if self.layout.is_own() { worker.name() } else { item.as_str() };
                     self.shared.candidates.lock().taken(item.clone(), claim);
+                    self.shared.read_ahead.claimed(&item);
                     // Lost before the answer to the claim: the caller never has the item.
                     if worker.hold.check().is_err() {
                         return Err(NotTaken::Restart);
@@ -145,7 +147,10 @@ impl<T: SharedData> WorkQueue<T> {
                     return Ok(WorkItem::new(worker, &item, freed, claimed, self)?);
                 }
                 // Another process is at the same place of the queue.
-                ClaimTry::Collision => self.shared.candidates.lock().collided(&item),
+                ClaimTry::Collision => {
+                    self.shared.candidates.lock().collided(&item);
+                    self.shared.read_ahead.forget();
+                }
                 ClaimTry::Next => {}
             }
         }

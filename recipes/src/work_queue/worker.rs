@@ -6,6 +6,7 @@ use lockkeeper_core::{
 
 use super::error::WorkQueueError;
 use super::item_claim::ItemClaim;
+use super::read_ahead::ReadAhead;
 use super::record::WorkerRecord;
 
 /// A worker: the node that claims items, and the record of its transactions. It claims one item at a time.
@@ -17,6 +18,8 @@ pub(super) struct QueueWorker {
     pub(super) record: WorkerRecord,
     /// The node that claims the item, in the layouts of other clients.
     pub(super) claim: Option<ItemClaim>,
+    /// How many reads of items its process had begun when its node was there.
+    pub(super) reads_before: u64,
 }
 
 impl QueueWorker {
@@ -24,6 +27,7 @@ impl QueueWorker {
     pub(super) async fn create(
         workers: &LockQueue,
         records: &ZnodePath,
+        read_ahead: &ReadAhead,
         deadline: Deadline,
     ) -> Result<Self, Error> {
         let hold = workers.acquire(deadline).await?;
@@ -31,7 +35,7 @@ impl QueueWorker {
         hold.defer_loss_report();
         let name = NodeName::create_id(hold.path().name()).unwrap_or_else(|| hold.path().name());
         let record = WorkerRecord::create(hold.manager(), records.child(name)?).await?;
-        Ok(Self { hold, record, claim: None })
+        Ok(Self { hold, record, claim: None, reads_before: read_ahead.begun() })
     }
 
     /// The name that items are claimed by.
@@ -45,7 +49,7 @@ impl QueueWorker {
         writes: impl FnOnce(Txn<'static>) -> Txn<'static>,
     ) -> Result<(), TxnError> {
         self.set_claim_in_doubt(true);
-        let Self { hold, record, claim } = &mut *self;
+        let Self { hold, record, claim, .. } = &mut *self;
         let unclaim = |txn| claim.iter().fold(txn, |txn, claim| claim.delete(txn));
         record.commit(hold, |txn| unclaim(writes(txn))).await?;
         self.claim_ended();
@@ -87,8 +91,8 @@ impl QueueWorker {
         if self.record.is_broken() || self.claim.is_some() {
             return None;
         }
-        let Self { hold, record, .. } = self;
-        Some(ParkedWorker { node: hold.detach().ok()?, record })
+        let Self { hold, record, reads_before, .. } = self;
+        Some(ParkedWorker { node: hold.detach().ok()?, record, reads_before })
     }
 }
 
@@ -96,15 +100,16 @@ impl QueueWorker {
 pub(super) struct ParkedWorker {
     node: DetachedNode,
     record: WorkerRecord,
+    reads_before: u64,
 }
 
 impl ParkedWorker {
     /// `None` if its node is lost.
     pub(super) fn unpark(self) -> Option<QueueWorker> {
-        let Self { node, record } = self;
+        let Self { node, record, reads_before } = self;
         let hold = node.attach().ok()?;
         hold.defer_loss_report();
-        Some(QueueWorker { hold, record, claim: None })
+        Some(QueueWorker { hold, record, claim: None, reads_before })
     }
 }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use lockkeeper::error::{ConfigError, WorkQueueError};
 use lockkeeper::{Error, WorkQueue};
-use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{ITEMS, client, drain, items, put, queue, server, take, write, written};
 use crate::limit::{gives_up, within};
@@ -199,26 +198,6 @@ async fn a_wait_ends_with_its_time_and_with_a_shutdown() {
     let (take, put) = within("the end", waiting).await.unwrap().unwrap();
     assert!(take.is_some_and(|error| error.is_closed()) && put.unwrap_err().is_closed());
     server_fixture.queue_length_becomes(0).await.unwrap();
-}
-
-#[tokio::test]
-async fn an_item_costs_three_requests_after_its_put() {
-    let server_fixture = server().await;
-    let queue = queue(&client(&server_fixture).await);
-    let values: Vec<String> = (0..40).map(|number| format!("{number:02}")).collect();
-    queue.put_all(&values).await.unwrap();
-    // A worker, the first list.
-    take(&queue).await.done().await.unwrap();
-    let requests = server_fixture.server.fault(
-        When::ops([Op::GetData, Op::Multi, Op::Create2, Op::Delete, Op::Exists, Op::SetData])
-            .session(server_fixture.sessions_of_actor()[0])
-            .always(),
-        Fault::DelayReply(Duration::ZERO),
-    );
-    for _ in 0..5 {
-        take(&queue).await.done().await.unwrap();
-    }
-    assert_eq!(requests.hits(), 15);
 }
 
 #[tokio::test]

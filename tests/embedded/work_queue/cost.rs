@@ -14,7 +14,7 @@ fn directories(machine: &Machine) -> usize {
 }
 
 #[tokio::test]
-async fn an_item_is_put_by_two_requests_and_taken_by_three_whatever_the_number_of_directories() {
+async fn an_item_is_put_by_two_requests_and_taken_by_three_at_most_whatever_the_number_of_directories() {
     let server_fixture = server().await;
     let queue = queue(&client(&server_fixture).await).with_shard_size(50);
     let values: Vec<String> = (0..40).map(|number| format!("{number:02}")).collect();
@@ -39,7 +39,8 @@ async fn an_item_is_put_by_two_requests_and_taken_by_three_whatever_the_number_o
     for _ in 0..5 {
         take(&queue).await.done().await.unwrap();
     }
-    assert_eq!(requests.hits(), 15);
+    // Two each, one that reads three items, and one that reads several more.
+    assert_eq!(requests.hits(), 12);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ mod faults;
 mod layout_data;
 mod layouts;
 mod many_items;
+mod read_ahead;
 mod shards;
 
 use std::time::Duration;
@@ -27,8 +28,9 @@ const SESSION: Duration = Duration::from_secs(30);
 const ITEMS: &str = "/locks/lock/items";
 
 /// All but pings.
-const OPS: [Op; 8] = [
+const OPS: [Op; 9] = [
     Op::GetData,
+    Op::MultiRead,
     Op::GetChildren,
     Op::GetChildren2,
     Op::Exists,

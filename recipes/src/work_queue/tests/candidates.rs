@@ -231,3 +231,19 @@ fn a_shard_that_does_not_exist_any_more_has_no_items() {
     assert_eq!(drain(&mut candidates), ["items-0000000002/100-0000000002"]);
     assert_eq!(candidates.next_due(), None);
 }
+
+#[test]
+fn what_is_drawn_ahead_is_tried_next_unless_it_is_gone_or_behind_another_priority() {
+    let mut candidates = look(ItemLayout::Own, &names(&(0..100).collect::<Vec<_>>()), &[], 0);
+    assert_eq!(candidates.draw_ahead(2, 50), [item(0), item(1)]);
+    let first = candidates.pop(0).unwrap();
+    candidates.collided(&first);
+    let drawn = candidates.draw_ahead(4, 50);
+    assert!(drawn.iter().collect::<BTreeSet<_>>().len() == 4 && drawn.iter().all(|drawn| *drawn <= item(16)));
+    candidates.ended(&drawn[1]);
+    assert_eq!([candidates.pop(0), candidates.pop(0)], [Some(drawn[0].clone()), Some(drawn[2].clone())]);
+    let urgent = "050-0000000100".to_owned();
+    look_again(&mut candidates, ItemLayout::Own, &[vec![urgent.clone()], names(&[20, 21])].concat(), &[], 0);
+    assert_eq!(candidates.pop(0), ItemLayout::Own.parse(&urgent));
+    assert_eq!(candidates.pop(0), Some(item(20)));
+}

@@ -1,0 +1,296 @@
+//! The data of items, read for several takes by one request.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use lockkeeper_core::{Deadline, Stat, ZnodePath};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::candidates::ItemCandidates;
+use super::handle::WorkQueue;
+use super::name::ItemName;
+use super::take::{PAUSE, waiting};
+use super::worker::QueueWorker;
+use crate::lock::at_head::NotTaken;
+use crate::value::SharedData;
+
+/// So many items are read beside the one that a taker needs, at most.
+const AHEAD_MAX: usize = 32;
+
+/// How long what was read is used. Of items that change, and of directories that are made anew, less is old.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The data and stat of an item; `None` if it does not exist.
+pub(super) type ReadNode = Option<(Vec<u8>, Stat)>;
+
+/// What takers of a process have read, or read now.
+///
+/// It may be old: a claim is refused unless the item has the version that was read. That is the same item as
+/// long as the queue was not deleted since, and its numbers begun again. So a worker uses what was read while
+/// its node was there, and the claim checks that node.
+#[derive(Default)]
+pub(super) struct ReadAhead {
+    items: Mutex<ReadItems>,
+    /// A request has ended.
+    ended: Notify,
+}
+
+#[derive(Default)]
+struct ReadItems {
+    read: HashMap<ItemName, ReadItem>,
+    /// How many requests were begun.
+    begun: u64,
+    /// The items that a request in flight reads.
+    asked: HashSet<ItemName>,
+    /// How many items the last request read beside the one that a taker needed: the next one reads twice as
+    /// many, or none if what was read became old.
+    ahead: usize,
+}
+
+struct ReadItem {
+    node: ReadNode,
+    fresh: Deadline,
+    /// The number of its request.
+    request: u64,
+}
+
+/// A take that needs the data of an item.
+#[derive(Clone, Copy)]
+struct ItemTake<'a> {
+    name: &'a ItemName,
+    /// Chooses the items that are read ahead, among several processes.
+    draw: usize,
+    /// What these requests have read, and earlier ones, is not for its worker.
+    reads_before: u64,
+}
+
+/// What a taker does that needs the data of an item.
+enum ReadStep<'a> {
+    /// It has the data.
+    Use(ReadNode),
+    /// A request of another taker reads the item.
+    Wait,
+    Read(AskedItems<'a>),
+}
+
+/// The items of one request.
+struct AskedItems<'a> {
+    ahead: &'a ReadAhead,
+    names: Vec<ItemName>,
+    /// Its number.
+    request: u64,
+}
+
+impl Drop for AskedItems<'_> {
+    fn drop(&mut self) {
+        let mut items = self.ahead.items.lock();
+        for name in &self.names {
+            items.asked.remove(name);
+        }
+        drop(items);
+        self.ahead.ended.notify_waiters();
+    }
+}
+
+impl ReadAhead {
+    /// Forgets what was read: others take the same items.
+    pub(super) fn forget(&self) {
+        let mut items = self.items.lock();
+        items.read.clear();
+        items.ahead = 0;
+    }
+
+    /// An item was claimed, so what was read of it is old.
+    pub(super) fn claimed(&self, name: &ItemName) {
+        self.items.lock().read.remove(name);
+    }
+
+    /// How many requests were begun.
+    pub(super) fn begun(&self) -> u64 {
+        self.items.lock().begun
+    }
+
+    fn begin(&self, take: &ItemTake<'_>, candidates: &Mutex<ItemCandidates>) -> ReadStep<'_> {
+        let ItemTake { name, draw, reads_before } = *take;
+        let mut items = self.items.lock();
+        let before = items.read.len();
+        items.read.retain(|_, item| !item.fresh.has_passed());
+        let became_old = items.read.len() < before;
+        if let Some(item) = items.read.remove(name).filter(|item| item.request > reads_before) {
+            return ReadStep::Use(item.node);
+        }
+        if items.asked.contains(name) {
+            return ReadStep::Wait;
+        }
+        items.ahead = if became_old { 0 } else { (items.ahead * 2).clamp(1, AHEAD_MAX) };
+        let mut names = vec![name.clone()];
+        items.asked.insert(name.clone());
+        for item in candidates.lock().draw_ahead(items.ahead, draw) {
+            if !items.read.contains_key(&item) && items.asked.insert(item.clone()) {
+                names.push(item);
+            }
+        }
+        items.begun += 1;
+        ReadStep::Read(AskedItems { ahead: self, names, request: items.begun })
+    }
+}
+
+impl AskedItems<'_> {
+    /// Keeps what was read of the others, and returns what was read of the first.
+    fn answered(self, nodes: Vec<ReadNode>) -> Option<ReadNode> {
+        let mut nodes = nodes.into_iter();
+        let first = nodes.next();
+        let fresh = Deadline::after(FRESH);
+        let nodes = nodes.map(|node| ReadItem { node, fresh, request: self.request });
+        self.ahead.items.lock().read.extend(self.names.iter().skip(1).cloned().zip(nodes));
+        first
+    }
+}
+
+impl<T: SharedData> WorkQueue<T> {
+    /// The data of an item that a taker tries, with that of the next ones.
+    pub(super) async fn read_item(
+        &self,
+        worker: &QueueWorker,
+        name: &ItemName,
+        deadline: Deadline,
+    ) -> Result<ReadNode, NotTaken> {
+        let ahead = &self.shared.read_ahead;
+        let take =
+            ItemTake { name, draw: self.shared.draw(worker.name()), reads_before: worker.reads_before };
+        loop {
+            let ended = ahead.ended.notified();
+            let asked = match ahead.begin(&take, &self.shared.candidates) {
+                ReadStep::Use(node) => return Ok(node),
+                ReadStep::Read(asked) => asked,
+                ReadStep::Wait => {
+                    tokio::select! {
+                        biased;
+                        () = ended => continue,
+                        () = deadline.passed() => return Err(NotTaken::NotNow(waiting())),
+                    }
+                }
+            };
+            let paths = asked.names.iter().map(|name| self.item_path(name)).collect::<Result<Vec<_>, _>>()?;
+            if let Some(node) = asked.answered(self.read_first(&paths, deadline).await?) {
+                return Ok(node);
+            }
+        }
+    }
+
+    async fn read_first(&self, paths: &[ZnodePath], deadline: Deadline) -> Result<Vec<ReadNode>, NotTaken> {
+        loop {
+            match self.manager().znodes().read_first(paths).await {
+                Ok(read) => return Ok(read),
+                Err(error) if error.is_transient() && !deadline.has_passed() => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(NotTaken::Failed(error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::super::candidates::{ListedShard, QueueLook};
+    use super::super::item_layout::ItemLayout;
+    use super::super::shard_number::ShardNumber;
+    use super::*;
+
+    /// So many items that are free.
+    fn free(count: u32) -> Mutex<ItemCandidates> {
+        let names = (0..count).map(|number| format!("100-{number:010}")).collect();
+        let list = ListedShard { names, is_closed: false };
+        let mut candidates = ItemCandidates::default();
+        candidates.looked(
+            ItemLayout::Own,
+            QueueLook {
+                living: BTreeSet::from([ShardNumber::FIRST]),
+                lists: BTreeMap::from([(ShardNumber::FIRST, list)]),
+                ..QueueLook::default()
+            },
+        );
+        Mutex::new(candidates)
+    }
+
+    fn pop(candidates: &Mutex<ItemCandidates>) -> ItemName {
+        candidates.lock().pop(0).unwrap()
+    }
+
+    fn of(name: &ItemName) -> ItemTake<'_> {
+        ItemTake { name, draw: 0, reads_before: 0 }
+    }
+
+    /// Reads what a take asks for. Returns how many items that were; 0 if it has the data.
+    fn read(ahead: &ReadAhead, item: &ItemName, candidates: &Mutex<ItemCandidates>) -> usize {
+        match ahead.begin(&of(item), candidates) {
+            ReadStep::Use(_) => 0,
+            ReadStep::Wait => panic!("nobody reads {item:?}"),
+            ReadStep::Read(asked) => {
+                let count = asked.names.len();
+                assert_eq!(asked.names.first(), Some(item));
+                assert!(asked.answered(vec![None; count]).is_some());
+                count
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn as_long_as_all_is_used_each_request_reads_twice_as_many_items_ahead() {
+        let (ahead, candidates) = (ReadAhead::default(), free(150));
+        let read: Vec<usize> = (0..150).map(|_| read(&ahead, &pop(&candidates), &candidates)).collect();
+        let requests: Vec<usize> = read.into_iter().filter(|count| *count > 0).collect();
+        assert_eq!(requests, [2, 3, 5, 9, 17, 33, 33, 33, 15]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_became_old_is_read_again_and_nothing_with_it() {
+        let (ahead, candidates) = (ReadAhead::default(), free(9));
+        let take = || read(&ahead, &pop(&candidates), &candidates);
+        assert_eq!([take(), take(), take()], [2, 0, 3]);
+        tokio::time::advance(FRESH).await;
+        assert_eq!([take(), take(), take()], [1, 2, 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_read_is_forgotten_after_a_claim_and_after_a_collision() {
+        let (ahead, candidates) = (ReadAhead::default(), free(30));
+        let [first, second, third, fourth] = [(); 4].map(|()| pop(&candidates));
+        assert_eq!(read(&ahead, &first, &candidates), 2);
+        let fifth = pop(&candidates);
+        ahead.claimed(&fifth);
+        assert_eq!(read(&ahead, &fifth, &candidates), 3);
+        ahead.forget();
+        candidates.lock().collided(&second);
+        assert_eq!([&third, &fourth].map(|item| read(&ahead, item, &candidates)), [1, 1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_item_that_is_being_read_is_waited_for_until_its_request_has_ended() {
+        let (ahead, candidates) = (ReadAhead::default(), free(3));
+        let first = pop(&candidates);
+        let ReadStep::Read(asked) = ahead.begin(&of(&first), &candidates) else { panic!() };
+        let second = pop(&candidates);
+        let ended = ahead.ended.notified();
+        assert!(matches!(ahead.begin(&of(&second), &candidates), ReadStep::Wait));
+        drop(asked);
+        ended.await;
+        assert!(matches!(ahead.begin(&of(&second), &candidates), ReadStep::Read(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_uses_nothing_that_was_read_before_it_was_there() {
+        let (ahead, candidates) = (ReadAhead::default(), free(9));
+        assert_eq!(read(&ahead, &pop(&candidates), &candidates), 2);
+        let second = pop(&candidates);
+        let newer = ItemTake { reads_before: ahead.begun(), ..of(&second) };
+        assert!(matches!(ahead.begin(&newer, &candidates), ReadStep::Read(_)));
+        assert_eq!(read(&ahead, &second, &candidates), 5);
+        let third = ItemTake { reads_before: 1, ..of(&pop(&candidates)) };
+        assert!(matches!(ahead.begin(&third, &candidates), ReadStep::Use(_)));
+    }
+}
