@@ -3,8 +3,8 @@ use std::fmt::{self, Display, Formatter};
 use tracing::{info, warn};
 
 use crate::error::{ConfigError, Error, Operation, Refusal};
-use crate::hold::REVOKE;
-use crate::inspect::{ContenderInfo, Role, read_node};
+use crate::hold::{REVOKE, is_request};
+use crate::inspect::{ContenderInfo, DATA_BYTES_MAX, Identity, Role, read_node};
 use crate::manager::ConnectionManager;
 use crate::session::Session;
 use crate::time::deadline::Deadline;
@@ -24,7 +24,9 @@ use crate::znode::path::IntoPath;
 ///
 /// [`ask`](Self::ask) writes `__REVOKE__` into the node, as Curator's `Revoker` does. A holder that listens
 /// ([`Hold::revoke_requested`](crate::Hold::revoke_requested), Curator's `makeRevocable`) releases when it is
-/// ready; another holder is not disturbed. The message overwrites the data that identifies the contender. The
+/// ready; another holder is not disturbed. The message overwrites the data of the node. [`ask`](Self::ask)
+/// keeps it behind the message if the data is in this library's format ([`Identity`](crate::Identity)), so
+/// that a holder that does not release stays known; [`ask_node`](Self::ask_node) does not know it. The
 /// successor, which watches this node, reads the queue once more.
 ///
 /// # By force: the risk
@@ -102,10 +104,23 @@ impl From<RevokeError> for Error {
 }
 
 /// The action on a node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum RevokeAction {
-    Ask,
+    /// Writes this message.
+    Ask(Vec<u8>),
     Delete,
+}
+
+/// The message to a contender. Curator's holders compare all of their data with its bytes, and the data of a
+/// candidate is its name for Curator's readers, too.
+fn message(contender: &ContenderInfo) -> Vec<u8> {
+    // Of longer data the rest is not known.
+    let said = contender.data().filter(|data| data.len() < DATA_BYTES_MAX).unwrap_or_default();
+    match Identity::read(said).host() {
+        _ if is_request(said) => said.to_vec(),
+        Some(_) if contender.kind() != Some(Kind::LATCH) => [REVOKE, b" ", said].concat(),
+        _ => REVOKE.to_vec(),
+    }
 }
 
 impl Revoker {
@@ -130,7 +145,8 @@ impl Revoker {
         &self,
         contenders: impl IntoIterator<Item = &'a ContenderInfo>,
     ) -> Result<Vec<ContenderInfo>, RevokeError> {
-        self.each(contenders.into_iter().cloned().collect(), RevokeAction::Ask).await
+        let all = contenders.into_iter().cloned().collect();
+        self.each(all, |one| RevokeAction::Ask(message(one))).await
     }
 
     /// Asks the contender of this node to release. Returns `false` if the node does not exist. `node` is its
@@ -146,7 +162,7 @@ impl Revoker {
     pub async fn ask_node(&self, node: impl IntoPath) -> Result<bool, Error> {
         let path = self.manager.full_path(&node.into_path()?)?;
         check(path.as_str())?;
-        self.reach(path.as_str(), RevokeAction::Ask).await
+        self.reach(path.as_str(), RevokeAction::Ask(REVOKE.to_vec())).await
     }
 
     /// Deletes the nodes of these contenders, so that their successors are granted. Returns the contenders
@@ -164,7 +180,7 @@ impl Revoker {
         &self,
         contenders: impl IntoIterator<Item = &'a ContenderInfo>,
     ) -> Result<Vec<ContenderInfo>, RevokeError> {
-        self.each(contenders.into_iter().cloned().collect(), RevokeAction::Delete).await
+        self.each(contenders.into_iter().cloned().collect(), |_| RevokeAction::Delete).await
     }
 
     /// As [`force_release`](Self::force_release), for the contender of this node. Returns `None` if the node
@@ -191,13 +207,13 @@ impl Revoker {
     async fn each(
         &self,
         all: Vec<ContenderInfo>,
-        action: RevokeAction,
+        action: impl Fn(&ContenderInfo) -> RevokeAction,
     ) -> Result<Vec<ContenderInfo>, RevokeError> {
         let mut done = Vec::new();
         for one in all {
             let kind = one.kind().filter(|_| !matches!(one.role(), Role::Recipe(_)));
             let reached = match check_kind(one.path().as_str(), kind) {
-                Ok(()) => self.reach_shown(&one, action).await,
+                Ok(()) => self.reach_shown(&one, &action(&one)).await,
                 Err(error) => Err(error),
             };
             match reached {
@@ -211,7 +227,7 @@ impl Revoker {
 
     /// Returns whether the node that was shown existed. A node of that name which another transaction created
     /// is left alone.
-    async fn reach_shown(&self, shown: &ContenderInfo, action: RevokeAction) -> Result<bool, Error> {
+    async fn reach_shown(&self, shown: &ContenderInfo, action: &RevokeAction) -> Result<bool, Error> {
         let whole = self.manager.full_path(&shown.path().into_path()?)?;
         let path = whole.as_str();
         let (session, deadline) = self.session(path).await?;
@@ -233,8 +249,8 @@ impl Revoker {
     /// Returns whether the node existed.
     async fn reach(&self, path: &str, action: RevokeAction) -> Result<bool, Error> {
         let (session, deadline) = self.session(path).await?;
-        let answer = act(&session, path, None, action, deadline).await;
-        reached(path, action, answer, deadline)
+        let answer = act(&session, path, None, &action, deadline).await;
+        reached(path, &action, answer, deadline)
     }
 
     async fn session(&self, path: &str) -> Result<(Session, Deadline), Error> {
@@ -248,12 +264,12 @@ async fn act(
     session: &Session,
     path: &str,
     version: Option<i32>,
-    action: RevokeAction,
+    action: &RevokeAction,
     deadline: Deadline,
 ) -> Result<(), (Operation, WireError)> {
     match action {
-        RevokeAction::Ask => {
-            let mut reply = session.set_data(path, REVOKE, version);
+        RevokeAction::Ask(message) => {
+            let mut reply = session.set_data(path, message, version);
             let answer = session.await_reply(&mut reply, deadline).await;
             answer.map(drop).map_err(|error| (Operation::Write, error))
         }
@@ -266,7 +282,7 @@ async fn act(
 
 fn reached(
     path: &str,
-    action: RevokeAction,
+    action: &RevokeAction,
     answer: Result<(), (Operation, WireError)>,
     deadline: Deadline,
 ) -> Result<bool, Error> {
@@ -274,7 +290,7 @@ fn reached(
         Ok(()) => {
             match action {
                 // Asking takes nothing away: members of a partition ask at each move of an item.
-                RevokeAction::Ask => info!(path, "a contender is asked to release"),
+                RevokeAction::Ask(_) => info!(path, "a contender is asked to release"),
                 RevokeAction::Delete => warn!(path, "revoked"),
             }
             Ok(true)

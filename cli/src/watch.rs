@@ -14,10 +14,9 @@ use crate::escape::to_text;
 use crate::exit::{Exit, Failure};
 use crate::follow::Follow;
 use crate::inspect::json::Node;
-use crate::inspect::print::{age, name, now, token};
+use crate::inspect::print::{ASKED, age, name, now, token};
 use crate::inspect::{Format, parse_path};
 use crate::output::{say, warn};
-use crate::run::requests::ASKED;
 use crate::span;
 
 #[derive(Debug, Args)]

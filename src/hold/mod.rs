@@ -20,5 +20,5 @@ pub use self::named_node::NamedNode;
 pub(crate) use self::node::{HeldNode, NodeGuard, NodeRegistration};
 pub(crate) use self::reads::Prefetch;
 pub use self::reads::{Changes, Read, ReadResult};
-pub(crate) use self::revocation::REVOKE;
+pub(crate) use self::revocation::{REVOKE, is_request, without_request};
 pub(crate) use self::transaction::{NewNode, NodeTransaction, TxnOutcome};

@@ -13,6 +13,16 @@ use crate::wire::WireError;
 /// `LockInternals.REVOKE_MESSAGE`.
 pub(crate) const REVOKE: &[u8] = b"__REVOKE__";
 
+/// Whether this data is a request: Curator's bytes alone, or with what the node said behind them.
+pub(crate) fn is_request(data: &[u8]) -> bool {
+    data.strip_prefix(REVOKE).is_some_and(|rest| matches!(rest.first(), None | Some(b' ')))
+}
+
+/// What the node said before the request, if the request has it.
+pub(crate) fn without_request(data: &[u8]) -> &[u8] {
+    data.strip_prefix(REVOKE).and_then(|rest| rest.strip_prefix(b" ")).unwrap_or(data)
+}
+
 impl Hold {
     /// Resolves when a process requests that the holder release, by a [`Revoker`](crate::Revoker) or by
     /// Curator's. It is a request: the hold stays valid until it is released.
@@ -89,7 +99,7 @@ pub(crate) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
             read = session.await_reply(&mut reply, Deadline::never()) => read,
         };
         match read {
-            Ok((data, ..)) if data == REVOKE => {
+            Ok((data, ..)) if is_request(&data) => {
                 node.set_revoke_requested();
                 return Ok(());
             }
@@ -114,6 +124,24 @@ pub(crate) async fn wait_revoke_message(node: &OwnedNode) -> Result<(), Error> {
                 let retry = session.retry_after(&error, Operation::Read, node.path(), Deadline::never());
                 retry.await.map_err(|stop| node.error_of(stop))?;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_may_have_what_the_node_said_behind_it() {
+        for (data, is_it, said) in [
+            (&b"__REVOKE__"[..], true, &b"__REVOKE__"[..]),
+            (b"__REVOKE__ host=a pid=7", true, b"host=a pid=7"),
+            (b"__REVOKE__host=a", false, b"__REVOKE__host=a"),
+            (b"host=a pid=7 __REVOKE__", false, b"host=a pid=7 __REVOKE__"),
+            (b"", false, b""),
+        ] {
+            assert_eq!((is_request(data), without_request(data)), (is_it, said), "{data:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::identity::Identity;
-use crate::hold::REVOKE;
+use crate::hold::is_request;
 use crate::time::server_clock::instant;
 use crate::wire::Stat;
 use crate::znode::fencing_token::{FencingToken, from_czxid};
@@ -113,7 +113,7 @@ impl ContenderInfo {
     /// Whether the node received a revoke request, by a [`Revoker`](crate::Revoker) or Curator's.
     #[must_use]
     pub fn is_revoked(&self) -> bool {
-        self.data() == Some(REVOKE)
+        self.data().is_some_and(is_request)
     }
 
     /// The session that owns the node; 0 for a persistent node.

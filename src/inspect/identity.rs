@@ -1,6 +1,8 @@
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::{Duration, SystemTime};
 
+use crate::hold::without_request;
+
 /// The greatest number of characters; an ellipsis replaces the rest.
 const CHARS_MAX: usize = 160;
 
@@ -85,9 +87,11 @@ impl Identity {
         [data, text.as_bytes()].concat()
     }
 
-    /// Reads the data of a node.
+    /// Reads the data of a node. If it was asked to release, by a request that kept what the node said, that
+    /// is read.
     #[must_use]
     pub fn read(data: &[u8]) -> Self {
+        let data = without_request(data);
         let text = escaped(data);
         let whole = std::str::from_utf8(data).unwrap_or_default();
         let (rest, owner) = match whole.split_once(OWNER) {
@@ -264,6 +268,13 @@ mod tests {
         // Data of the application's own is a note as a whole. The holds behind it are known all the same.
         let own = Identity::read(&Identity::append_wait(b"order 4711", &ids[..1], Some(until)));
         assert_eq!((own.host(), own.holds(), own.until()), (None, &ids[..1], Some(until)));
+    }
+
+    #[test]
+    fn a_request_to_release_hides_no_identity() {
+        let read = Identity::read(b"__REVOKE__ host=a pid=7 nightly owner=b");
+        assert_eq!(read, Identity::read(b"host=a pid=7 nightly owner=b"));
+        assert_eq!(Identity::read(b"__REVOKE__").note(), Some("__REVOKE__"));
     }
 
     #[test]

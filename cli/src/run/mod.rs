@@ -15,7 +15,7 @@ mod once;
 mod options;
 pub(crate) mod requests;
 mod start;
-mod wait;
+pub(crate) mod wait;
 
 use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::{ConnectionManager, Election, MultiLock, Mutex, RwLock, Semaphore, ZnodePath};

@@ -9,10 +9,7 @@ use lockkeeper_core::NodeName;
 use tokio::sync::mpsc;
 
 use super::grant::Grant;
-use crate::inspect::print::REVOKE;
-
-/// The note of a holder that was asked for a release, and continues.
-pub(crate) const ASKED: &str = "(asked to release)";
+use crate::inspect::print::{ASKED, REVOKE, is_request};
 
 /// What comes behind the note.
 const BEHIND_THE_NOTE: [&str; 3] = [" holds=", " until=", " owner="];
@@ -38,10 +35,13 @@ async fn read(manager: &ConnectionManager, grant: &Grant) -> Result<Vec<Said>, E
     let mut said = Vec::new();
     for lock in grant.locks() {
         let Ok(path) = lock.node.parse::<ZnodePath>() else { continue };
-        if let Some((data, _)) = manager.znodes().read(&path).await?
-            && data != REVOKE.as_bytes()
-        {
-            said.push((path, data));
+        let Some((data, _)) = manager.znodes().read(&path).await? else { continue };
+        match data.strip_prefix(REVOKE.as_bytes()) {
+            Some(behind) if is_request(&data) => {
+                // A request that kept what the node said has it behind a space.
+                said.extend(behind.strip_prefix(b" ").map(|behind| (path, behind.to_vec())));
+            }
+            _ => said.push((path, data)),
         }
     }
     Ok(said)
@@ -52,7 +52,7 @@ async fn restore(manager: &ConnectionManager, said: &[Said]) -> Result<bool, Err
     let mut is_any_written = false;
     for (path, data) in said {
         if let Some((found, stat)) = manager.znodes().read(path).await?
-            && found == REVOKE.as_bytes()
+            && is_request(&found)
         {
             manager.znodes().write(path, asked(path, data), stat.version).await?;
             is_any_written = true;

@@ -8,10 +8,10 @@ use lockkeeper::{ConnectionManager, Error, Inspection, MultiLockGuard, ZnodePath
 
 use super::options::RunOptions;
 use crate::exit::{Exit, Failure};
-use crate::inspect::print::{age, name};
+use crate::inspect::print::who;
 
 /// How long the servers may take to say who holds a lock, or whether they answer at all.
-const ANSWER: Duration = Duration::from_secs(1);
+pub(crate) const ANSWER: Duration = Duration::from_secs(1);
 
 /// Waits for a lock, as long as the options say. `paths` are those of the lock.
 pub(super) async fn wait(
@@ -58,7 +58,7 @@ pub(super) async fn or_conflict(
 }
 
 /// Whether a server answers now.
-async fn answers(manager: &ConnectionManager, path: &ZnodePath) -> bool {
+pub(crate) async fn answers(manager: &ConnectionManager, path: &ZnodePath) -> bool {
     // Whatever the answer is, it is one.
     let read = async { !matches!(manager.znodes().read(path).await, Err(error) if is_no_answer(&error)) };
     manager.health().can_read && tokio::time::timeout(ANSWER, read).await.unwrap_or(false)
@@ -86,16 +86,6 @@ async fn not_free(options: &RunOptions, manager: &ConnectionManager, paths: &[Zn
     let named = tokio::time::timeout(ANSWER, looks).await.ok().flatten();
     let paths = || paths.iter().map(ZnodePath::as_str).collect::<Vec<_>>().join(", ");
     not_in_time(options, named.unwrap_or_else(|| format!("{} is not free", paths())))
-}
-
-/// Who holds a lock, or is the first to wait for it.
-fn who(lock: &Inspection) -> Option<String> {
-    let (first, verb, count) = match lock.holders().next() {
-        Some(first) => (first, "holds", lock.holders().count()),
-        None => (lock.waiters().next()?, "waits", lock.waiters().count()),
-    };
-    let more = if count > 1 { format!(", and {} more", count - 1) } else { String::new() };
-    Some(format!("{} {verb}  [{}]  for {}{more}", name(first), first.czxid(), age(first.age())))
 }
 
 /// With the code and the message that the options choose.

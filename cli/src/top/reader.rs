@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use futures::future::join_all;
 use lockkeeper::error::Refusal;
-use lockkeeper::inspect::Identity;
 use lockkeeper::{ConnectionManager, Error, Inspection, ZnodePath};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -249,7 +248,7 @@ impl Reader {
                 data.truncate(DATA_BYTES_MAX);
                 let created = Duration::from_millis(stat.ctime.max(0).unsigned_abs());
                 let since = SystemTime::UNIX_EPOCH.checked_add(created);
-                (named(Some(&Identity::read(&data)), stat.ephemeral_owner), since)
+                (named(Some(&data), stat.ephemeral_owner), since)
             }
             Err(error) if is_refused(&error) => ("(its data may not be read)".to_owned(), None),
             Err(error) => return Err(error),

@@ -308,9 +308,10 @@ impl Display for WaitEdge {
 /// A contender in a few words: its process and its owner, or all that its node says.
 fn name(of: &ContenderInfo) -> String {
     let identity = of.identity();
+    let note = identity.note().map_or_else(String::new, |note| format!(" {note}"));
     match (identity.host(), identity.pid(), identity.owner()) {
-        (Some(host), Some(pid), Some(owner)) => format!("host={host} pid={pid} owner={owner}"),
-        (Some(host), Some(pid), None) => format!("host={host} pid={pid} session={:#x}", of.session()),
+        (Some(host), Some(pid), Some(owner)) => format!("host={host} pid={pid}{note} owner={owner}"),
+        (Some(host), Some(pid), None) => format!("host={host} pid={pid}{note} session={:#x}", of.session()),
         _ => format!("session={:#x}", of.session()),
     }
 }

@@ -4,14 +4,16 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use lockkeeper_core::{AgeClock, ContenderInfo, Identity, Kind, Role};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::contenders::Inspection;
 
 /// The number of printed rows, unless all are asked for.
 const ROWS: usize = 30;
 
-/// The greatest width of a column with foreign text.
-const HOLDER_CHARS: usize = 60;
+/// The greatest width of a column with foreign text, in columns of a terminal: a host, a process, and a note
+/// of 60 characters.
+const HOLDER_COLUMNS: usize = 110;
 
 const HEAD: [&str; 7] = ["ROLE", "POSITION", "AGE", "SESSION", "CZXID", "HOLDER", "NODE"];
 
@@ -35,14 +37,15 @@ impl Display for Inspection {
         let head = HEAD.map(str::to_owned);
         let width = |column: usize| {
             let cells = std::iter::once(&head).chain(&rows).filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+            cells.map(|cell| cell.width()).max().unwrap_or_default()
         };
         let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
         for row in std::iter::once(&head).chain(&rows) {
             let mut line = String::from("\n ");
             for (cell, width) in row.iter().zip(&widths) {
                 line.push(' ');
-                line.push_str(&format!("{cell:<width$} "));
+                line.push_str(cell);
+                line.push_str(&" ".repeat(width.saturating_sub(cell.width()) + 1));
             }
             formatter.write_str(line.trim_end_matches(' '))?;
         }
@@ -79,6 +82,10 @@ impl Inspection {
         let holder = match of.data() {
             None => "(may not be read)".to_owned(),
             Some(_) => shortened(&holder(&of.identity())),
+        };
+        let holder = match of.is_revoked() && of.identity().host().is_some() {
+            true => format!("{holder} (asked to release)"),
+            false => holder,
         };
         let holder = match of.session() {
             0 if holder.is_empty() => "(belongs to no session)".to_owned(),
@@ -128,11 +135,16 @@ fn holder(identity: &Identity) -> String {
     holder
 }
 
+/// At most the columns of a terminal that a holder may have, and the ellipsis.
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(HOLDER_CHARS) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
+    let mut left = HOLDER_COLUMNS;
+    for (at, c) in text.char_indices() {
+        match left.checked_sub(c.width().unwrap_or_default()) {
+            Some(rest) => left = rest,
+            None => return format!("{}…", text.get(..at).unwrap_or_default()),
+        }
     }
+    text.to_owned()
 }
 
 /// Prints the two greatest units of an age.
@@ -180,6 +192,8 @@ mod tests {
     #[test]
     fn foreign_text_keeps_within_its_column() {
         assert_eq!(shortened("short"), "short");
-        assert_eq!(shortened(&"ä".repeat(100)), format!("{}…", "ä".repeat(HOLDER_CHARS)));
+        assert_eq!(shortened(&"ä".repeat(200)), format!("{}…", "ä".repeat(HOLDER_COLUMNS)));
+        // Each of these takes two columns.
+        assert_eq!(shortened(&"漢".repeat(100)), format!("{}…", "漢".repeat(HOLDER_COLUMNS / 2)));
     }
 }
