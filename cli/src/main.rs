@@ -19,6 +19,8 @@ mod output;
 mod partial;
 mod queue;
 mod run;
+#[cfg(feature = "tls")]
+mod secure;
 mod serve;
 mod setting;
 mod shell;

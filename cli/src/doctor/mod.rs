@@ -22,9 +22,10 @@ pub(crate) async fn doctor(options: &DoctorOptions, connection: &ConnectionOptio
     connection.check()?;
     let complete = connection.with_file()?;
     let settings = Settings { session_timeout: complete.session_timeout(), tick_time: complete.tick_time() };
+    let asking = connection.words()?;
     let mut reports = Vec::new();
     for address in addresses(complete.servers()?) {
-        reports.push(words::ask(&address).await);
+        reports.push(words::ask(&asking, &address).await);
     }
     let mut findings = print(servers::judge(&reports, settings))?;
     connection

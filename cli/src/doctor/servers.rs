@@ -26,6 +26,14 @@ pub(super) fn judge(reports: &[Report], settings: Settings) -> Vec<Finding> {
 }
 
 fn reachable(report: &Report) -> Finding {
+    if report.is_full {
+        return Finding::bad(
+            format_args!("{} accepts each connection of this machine, and closes it at once", report.address),
+            "most likely this address has as many as one may (maxClientCnxns), or all clients together \
+             (maxCnxns): end clients that nobody needs, or raise the limit; for a port with TLS write \
+             tcp+tls://",
+        );
+    }
     match (&report.failure, report.version, &report.mode) {
         (Some(failure), ..) => Finding::warn(
             format_args!("{}: no report: {failure}", report.address),
@@ -138,21 +146,33 @@ fn session_limits(reports: &[Report], timeout: Duration) -> Vec<Finding> {
     findings
 }
 
-fn connections(reports: &[Report]) -> Vec<Finding> {
-    let near = |report: &Report| {
-        let (used, max) = (report.metric("zk_num_alive_connections")?, report.configured("maxClientCnxns")?);
-        // The limit counts by client address, and the use is of all: only a client behind one address is
-        // near.
-        (max > 0 && used >= max).then(|| {
-            Finding::warn(
-                format_args!(
-                    "{} has {used} connections; maxClientCnxns is {max} for each address",
-                    report.address
-                ),
-                "raise it if clients share an address",
-            )
-        })
+/// What is said of the connections of a server. Its limit is one for each address of clients.
+fn near(report: &Report) -> Option<Finding> {
+    let max = report.configured("maxClientCnxns").filter(|max| *max > 0)?;
+    let address = &report.address;
+    let Some((client, count)) = report.clients.iter().max_by_key(|(_, count)| **count) else {
+        // Who they are is not known: only clients behind one address are near.
+        let used = report.metric("zk_num_alive_connections").filter(|used| *used >= max)?;
+        return Some(Finding::warn(
+            format_args!("{address} has {used} connections; maxClientCnxns is {max} for each address"),
+            "raise it if clients share an address",
+        ));
     };
+    let text =
+        format!("{address} has {count} connections of {client}; maxClientCnxns is {max} for each address");
+    if *count >= max {
+        Some(Finding::bad(
+            text,
+            "it refuses more of that machine: end unused clients there, or raise the limit",
+        ))
+    } else if *count >= max / 10 * 8 {
+        Some(Finding::warn(text, "soon it refuses more of that machine: search for unused clients there"))
+    } else {
+        None
+    }
+}
+
+fn connections(reports: &[Report]) -> Vec<Finding> {
     let slow = |report: &Report| {
         let outstanding = report.metric("zk_outstanding_requests")?;
         (outstanding > 100).then(|| {
@@ -214,6 +234,21 @@ mod tests {
         assert_eq!(worst(&with("4000"), "tickTime"), Some(Level::Bad));
         assert_eq!(worst(&with("3000"), "tickTime"), Some(Level::Ok));
         assert_eq!(worst(&[report((3, 9, 5), "leader", &[])], "tickTime"), Some(Level::Warn));
+    }
+
+    #[test]
+    fn a_machine_at_its_limit_of_connections_is_bad_and_one_that_is_near_is_worth_a_warning() {
+        let with = |count| {
+            let report =
+                report((3, 9, 5), "leader", &[("maxClientCnxns", "60"), ("zk_num_alive_connections", "61")]);
+            let clients = [("10.0.0.7".to_owned(), count), ("10.0.0.8".to_owned(), 1)].into();
+            worst(&[Report { clients, ..report }], "10.0.0.7")
+        };
+        assert_eq!((with(47), with(48), with(60)), (None, Some(Level::Warn), Some(Level::Bad)));
+        let unknown = [("maxClientCnxns", "60"), ("zk_num_alive_connections", "61")];
+        assert_eq!(worst(&[report((3, 9, 5), "leader", &unknown)], "61 connections"), Some(Level::Warn));
+        let full = Report { is_full: true, ..Report::default() };
+        assert_eq!(worst(&[full], "maxClientCnxns"), Some(Level::Bad));
     }
 
     #[test]

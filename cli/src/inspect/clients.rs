@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use lockkeeper::Inspection;
 
+use crate::connection::ConnectionOptions;
 use crate::escape::printable;
+use crate::exit::Failure;
 use crate::four_letter_words::addresses;
 
 /// The clients of all servers that answered.
@@ -17,12 +19,13 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Asks each server of a connect string.
-    pub(crate) async fn ask(servers: &str) -> Self {
+    /// Asks each server of the connect string.
+    pub(crate) async fn ask(connection: &ConnectionOptions) -> Result<Self, Failure> {
         let mut clients = Self::default();
-        for address in addresses(servers) {
+        let words = connection.words()?;
+        for address in addresses(connection.with_file()?.servers()?) {
             let server = &address.host_and_port;
-            let reason = match address.ask("cons").await {
+            let reason = match words.ask(&address, "cons").await {
                 Ok(answer) if is_refused(&answer) => "add cons to 4lw.commands.whitelist".to_owned(),
                 Ok(answer) => {
                     clients.addresses.extend(parse(&answer, server));
@@ -32,7 +35,7 @@ impl Clients {
             };
             clients.silent.push(format!("{server} does not say its clients: {reason}"));
         }
-        clients
+        Ok(clients)
     }
 
     /// The client that has this session.

@@ -72,7 +72,7 @@ pub(crate) async fn inspect(
     connection
         .with_session(async |manager| {
             let clients = match options.clients {
-                true => Some(Clients::ask(connection.with_file()?.servers()?).await),
+                true => Some(Clients::ask(connection).await?),
                 false => None,
             };
             let print = |path: &ZnodePath, at_path: &AtPath| {

@@ -41,6 +41,9 @@ pub(super) async fn run(
         Opened::Session(manager) => manager,
         Opened::Signalled(exit) => return Ok(exit),
     };
+    if let Some(other) = connection.other_timeout(manager.session_timeout())? {
+        warn(other);
+    }
     // The question is sent ahead of the request that creates the chroot, and delays nothing.
     let warning = async {
         if let Ok(Some(missing)) = connection.missing_chroot(&manager).await {

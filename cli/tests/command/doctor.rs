@@ -59,6 +59,34 @@ async fn nodes_that_block_a_lock_for_ever_are_bad() {
 }
 
 #[tokio::test]
+async fn a_limit_of_connections_that_is_near_or_reached_is_said() {
+    if left_out() {
+        return;
+    }
+    let ensemble = Ensemble::builder().setting("maxClientCnxns", "10").start().await.unwrap();
+    let servers = ensemble.connect_string();
+    let fixture = Fixture::real(&servers);
+    let mut clients = Vec::new();
+    for _ in 0..7 {
+        clients.push(ConnectionManager::connect(&servers).await.unwrap());
+    }
+    let near = fixture.ended(["doctor", "--root", "/none"]).await;
+    let said = "connections of 127.0.0.1; maxClientCnxns is 10 for each address";
+    assert!(near.output.contains(said), "{near:?}");
+    while let Ok(client) = ConnectionManager::builder(&servers)
+        .connect_deadline(std::time::Duration::from_secs(2))
+        .connect()
+        .await
+    {
+        clients.push(client);
+    }
+    let full = fixture.ended(["doctor", "--connect-timeout", "1s"]).await;
+    assert_eq!(full.code, Some(69), "{full:?}");
+    let said = format!("bad  {servers} accepts each connection of this machine, and closes it at once");
+    assert!(full.output.contains(&said) && full.output.contains("maxClientCnxns"), "{full:?}");
+}
+
+#[tokio::test]
 async fn without_a_server_the_code_is_69() {
     let ended = Fixture::at("127.0.0.1:1").ended(["--connect-timeout", "200ms", "doctor"]).await;
     assert_eq!(ended.code, Some(69), "{ended:?}");

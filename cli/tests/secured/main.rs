@@ -26,11 +26,59 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(file(name)).unwrap()
 }
 
+fn server_tls() -> ServerTls {
+    ServerTls {
+        identity: format!("{}{}", text("server.key"), text("server.pem")),
+        authorities: text("authority.pem"),
+        asks_for_certificates: true,
+    }
+}
+
 async fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockkeeper"));
-    command.env_remove("LOCKKEEPER_CONNECT").args(["--session-timeout", "4s", "--tick-time", "500ms"]);
+    command.env_remove("LOCKKEEPER_CONNECT").args(["--session-timeout", "30s", "--tick-time", "500ms"]);
     let work = command.args(arguments).kill_on_drop(true).output();
     timeout(Timing::settle(), work).await.expect("an end").unwrap()
+}
+
+/// All that the doctor asks goes over TLS: the plain port may be closed.
+#[tokio::test]
+async fn the_servers_are_examined_over_tls_and_a_certificate_that_cannot_be_used_is_named_with_the_reason() {
+    if left_out() {
+        return;
+    }
+    let ensemble = Ensemble::builder().tls(server_tls()).start().await.unwrap();
+    let servers = ensemble.secure_connect_string();
+    let (authority, certificate, key) = (file("authority.pem"), file("client.pem"), file("client.key"));
+    let connect =
+        ["--connect", &servers, "--connect-timeout", "2s", "--tls-ca", &authority, "--tls-key", &key];
+    let known = [&connect[..], &["--tls-cert", &certificate]].concat();
+    let page = run(&[&known[..], &["doctor"]].concat()).await;
+    let said = String::from_utf8(page.stdout).unwrap();
+    assert!(said.contains(", standalone") && said.contains("tickTime 500 ms, within the setting"), "{said}");
+    assert!(!said.contains("no report"), "{said}");
+    let clients = run(&[&known[..], &["inspect", "--clients", "/tls/none"]].concat()).await;
+    assert!(!String::from_utf8(clients.stdout).unwrap().contains("does not say"));
+
+    // The server refuses a client without a certificate, and says so in the words of TLS.
+    let unknown = ["--connect", &servers, "--connect-timeout", "2s", "--tls-ca", &authority, "doctor"];
+    let refused = run(&unknown).await;
+    let said = String::from_utf8(refused.stdout).unwrap();
+    assert!(said.contains("no report: received fatal alert"), "{said}");
+
+    for (certificate, reason) in [
+        ("client-1.pem", "is not of version 3"),
+        ("server.pem", "is not that of the certificate"),
+        ("client.key", "no certificate in PEM form"),
+    ] {
+        let certificate = file(certificate);
+        for subcommand in [&["doctor"][..], &["lock", "/tls/a", "--", "true"]] {
+            let refused = run(&[&connect[..], &["--tls-cert", &certificate], subcommand].concat()).await;
+            let said = String::from_utf8(refused.stderr).unwrap();
+            assert_eq!(refused.status.code(), Some(64), "{said}");
+            assert!(said.contains(reason), "{said}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -38,12 +86,7 @@ async fn a_program_runs_under_a_lock_over_tls_and_neither_side_trusts_a_stranger
     if left_out() {
         return;
     }
-    let tls = ServerTls {
-        identity: format!("{}{}", text("server.key"), text("server.pem")),
-        authorities: text("authority.pem"),
-        asks_for_certificates: true,
-    };
-    let ensemble = Ensemble::builder().tls(tls).start().await.unwrap();
+    let ensemble = Ensemble::builder().tls(server_tls()).start().await.unwrap();
     let servers = ensemble.secure_connect_string();
     let (authority, certificate, key) = (file("authority.pem"), file("client.pem"), file("client.key"));
     let program = ["lock", "/tls/a", "--", "echo", "ran"];

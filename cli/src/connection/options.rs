@@ -1,4 +1,4 @@
-//! How the servers are reached: by flags, by the environment, or by a file.
+//! The settings of the connection, from all of their sources.
 
 use std::convert::Infallible;
 use std::fmt::{self, Debug, Formatter};
@@ -10,9 +10,8 @@ use clap::{Args, ValueEnum};
 use lockkeeper::config::{Acl, ConnectionManagerBuilder};
 use lockkeeper::{ConnectionManager, Error};
 
+use super::granted::other_timeout;
 use crate::connection_file::ConnectionFile;
-#[cfg(feature = "tls")]
-use crate::connection_file::read_text;
 use crate::exit::{Exit, Failure};
 use crate::four_letter_words::chroot;
 use crate::signals::Signals;
@@ -79,15 +78,15 @@ pub(crate) struct ConnectionOptions {
     /// The certificate authorities that signed the servers' certificates, in PEM form [default: those that
     /// the system trusts]
     #[arg(long, global = true, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
+    pub(super) tls_ca: Option<PathBuf>,
 
     /// The certificate of this client, in PEM form
     #[arg(long, global = true, value_name = "FILE")]
-    tls_cert: Option<PathBuf>,
+    pub(super) tls_cert: Option<PathBuf>,
 
     /// The key of that certificate, in PEM form
     #[arg(long, global = true, value_name = "FILE")]
-    tls_key: Option<PathBuf>,
+    pub(super) tls_key: Option<PathBuf>,
 }
 
 /// What became of the wish for a session.
@@ -159,6 +158,12 @@ impl ConnectionOptions {
             Err(error) => return Err(error.into()),
         };
         Ok(is_missing.then(|| format!("the chroot {chroot} does not exist")))
+    }
+
+    /// That the servers granted another session timeout than the one that was asked for. Nothing is sent.
+    pub(crate) fn other_timeout(&self, granted: Duration) -> Result<Option<String>, Failure> {
+        let settings = self.with_file()?;
+        Ok(other_timeout(settings.session_timeout(), granted, settings.tick_time()))
     }
 
     /// Opens a session, at most within `limit`, and at most within a second if that is shorter: a caller that
@@ -258,33 +263,6 @@ impl ConnectionOptions {
             tls_cert: own.tls_cert.or(file.tls_cert),
             tls_key: own.tls_key.or(file.tls_key),
         })
-    }
-
-    #[cfg(feature = "tls")]
-    fn secure(&self, builder: ConnectionManagerBuilder) -> Result<ConnectionManagerBuilder, Failure> {
-        if let (None, None, None) = (&self.tls_ca, &self.tls_cert, &self.tls_key) {
-            return Ok(builder);
-        }
-        let mut tls = lockkeeper::config::Tls::new();
-        if let Some(authority) = &self.tls_ca {
-            tls = tls.authority(&read_text(authority)?);
-        }
-        match (&self.tls_cert, &self.tls_key) {
-            (Some(certificate), Some(key)) => {
-                tls = tls.client_identity(&read_text(certificate)?, &read_text(key)?);
-            }
-            (None, None) => {}
-            _ => return Err(Failure::usage("give both --tls-cert and --tls-key, or none of them")),
-        }
-        Ok(builder.tls(tls))
-    }
-
-    #[cfg(not(feature = "tls"))]
-    fn secure(&self, builder: ConnectionManagerBuilder) -> Result<ConnectionManagerBuilder, Failure> {
-        match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
-            (None, None, None) => Ok(builder),
-            _ => Err(Failure::usage("this command was built without TLS; install it with --features tls")),
-        }
     }
 }
 
