@@ -1,4 +1,6 @@
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use lockkeeper::{Election, Mutex};
 
@@ -46,6 +48,16 @@ async fn a_lock_that_is_held_or_waited_for_too_long_is_named_and_an_election_is_
             "lockkeeper_check_partial 0",
         ] {
             assert!(text.lines().any(|of| of == line), "{line} in {text}");
+        }
+
+        // The alert rules use these metrics and no other.
+        let rules = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/monitoring/check.yml");
+        let rules = fs::read_to_string(rules).unwrap();
+        let words = rules.split(|of: char| !(of.is_ascii_lowercase() || of == '_'));
+        let used: BTreeSet<&str> = words.filter(|word| word.starts_with("lockkeeper_check_")).collect();
+        assert_eq!(used.len(), 4, "{used:?}");
+        for name in used {
+            assert!(text.contains(&format!("\n{name}")), "{name} in {text}");
         }
 
         let cut = fixture.run(&["check", "/look", "--nodes", "1", "--holder-older", "1h"]).await;
