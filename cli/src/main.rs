@@ -30,6 +30,7 @@ mod supervisor;
 mod top;
 mod tree;
 mod watch;
+mod width;
 
 use std::ffi::OsStr;
 use std::process::ExitCode;

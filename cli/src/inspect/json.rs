@@ -1,5 +1,7 @@
 //! The JSON of an inspection: one object on one line. `docs/command.md` states the schema.
 
+use std::time::Duration;
+
 use humantime::format_rfc3339_millis;
 use lockkeeper::inspect::{
     ContenderInfo, FailedItem, Identity, ItemInfo, ItemState, Kind, Role, SurveyGroup, SurveyQueue,
@@ -9,6 +11,7 @@ use lockkeeper::{Inspection, ZnodePath};
 use serde::Serialize;
 
 use super::clients::Clients;
+use super::held::{HeldFor, Holds};
 use super::print::token;
 use crate::escape::to_text;
 
@@ -38,6 +41,8 @@ pub(crate) struct Node {
     client: Option<String>,
     since: String,
     age_ms: u64,
+    held_ms_least: Option<u64>,
+    held_ms_most: Option<u64>,
     token: Option<String>,
     revoke_requested: bool,
     identity: Option<Who>,
@@ -97,8 +102,13 @@ struct Failed<'a> {
 }
 
 /// One line. Without an inspection nobody contends for the path.
-pub(crate) fn line(path: &ZnodePath, lock: Option<&Inspection>, clients: Option<&Clients>) -> String {
-    let node = |of: &ContenderInfo| Node::of(of, clients);
+pub(crate) fn line(
+    path: &ZnodePath,
+    lock: Option<&Inspection>,
+    clients: Option<&Clients>,
+    holds: &Holds,
+) -> String {
+    let node = |of: &ContenderInfo| Node::of(of, clients).held(holds.get(&of.czxid()));
     let others = |of: &&ContenderInfo| !matches!(of.role(), Role::Holder | Role::Recipe(_) | Role::Waiter);
     to_text(&Lock {
         schema: SCHEMA,
@@ -179,12 +189,25 @@ impl Node {
             session: (of.session() != 0).then(|| format!("{:#x}", of.session())),
             client: clients.and_then(|clients| clients.address(of.session())).map(str::to_owned),
             since: format_rfc3339_millis(of.since()).to_string(),
-            age_ms: u64::try_from(of.age().as_millis()).unwrap_or(u64::MAX),
+            age_ms: millis(of.age()),
+            held_ms_least: None,
+            held_ms_most: None,
             token: token(of).map(|token| token.to_string()),
             revoke_requested: of.is_revoked(),
             identity: of.data().map(|_| Who::of(&of.identity())),
         }
     }
+}
+
+impl Node {
+    fn held(self, held: Option<&HeldFor>) -> Self {
+        let held_ms_least = held.map(|held| millis(held.least));
+        Self { held_ms_least, held_ms_most: held.map(|held| millis(held.most)), ..self }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Who {

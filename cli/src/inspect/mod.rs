@@ -1,6 +1,7 @@
 //! `inspect`: the holders and the waiters of some paths.
 
 pub(crate) mod clients;
+pub(crate) mod held;
 pub(crate) mod json;
 pub(crate) mod print;
 
@@ -12,6 +13,7 @@ use lockkeeper::znodes::Zxid;
 use lockkeeper::{ConnectionManager, Inspection, ZnodePath};
 
 use self::clients::Clients;
+use self::held::{Holds, holds, is_queued};
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::follow::Follow;
@@ -58,7 +60,7 @@ type Seen = (ZnodePath, AtPath);
 
 /// The recipe at a path, as it was seen.
 enum AtPath {
-    Lock(Inspection),
+    Lock(Inspection, Holds),
     Queue(WorkQueueInspection),
     /// Nobody contends for it.
     Nobody,
@@ -126,7 +128,10 @@ async fn look(manager: &ConnectionManager, paths: &[ZnodePath]) -> Result<Vec<Se
     let mut seen = Vec::new();
     for path in paths {
         let at_path = match Inspection::of_path(manager, path).await? {
-            Some(lock) => AtPath::Lock(lock),
+            Some(lock) => {
+                let holds = holds(manager, &lock).await?;
+                AtPath::Lock(lock, holds)
+            }
             None => WorkQueueInspection::of_path(manager, path).await?.map_or(AtPath::Nobody, AtPath::Queue),
         };
         seen.push((path.clone(), at_path));
@@ -138,7 +143,7 @@ impl AtPath {
     /// Whether anybody holds the lock, or has an item of the queue.
     fn is_held(&self) -> bool {
         match self {
-            Self::Lock(lock) => lock.holders().next().is_some(),
+            Self::Lock(lock, _) => lock.holders().next().is_some(),
             Self::Queue(queue) => {
                 queue.items.iter().any(|item| matches!(item.state, ItemState::Claimed { .. }))
             }
@@ -156,7 +161,7 @@ fn is_changed(before: &AtPath, now: &AtPath) -> bool {
             .collect()
     };
     match (before, now) {
-        (AtPath::Lock(before), AtPath::Lock(now)) => contenders(before) != contenders(now),
+        (AtPath::Lock(before, _), AtPath::Lock(now, _)) => contenders(before) != contenders(now),
         (AtPath::Queue(before), AtPath::Queue(now)) => before != now,
         (AtPath::Nobody, AtPath::Nobody) => false,
         _ => true,
@@ -165,13 +170,17 @@ fn is_changed(before: &AtPath, now: &AtPath) -> bool {
 
 fn text(path: &ZnodePath, at_path: &AtPath, format: Format, clients: Option<&Clients>) -> String {
     match (format, at_path) {
-        (Format::Json, AtPath::Lock(lock)) => json::line(path, Some(lock), clients),
+        (Format::Json, AtPath::Lock(lock, holds)) => json::line(path, Some(lock), clients, holds),
         (Format::Json, AtPath::Queue(queue)) => json::queue_line(queue),
-        (Format::Json, AtPath::Nobody) => json::line(path, None, clients),
+        (Format::Json, AtPath::Nobody) => json::line(path, None, clients, &Holds::new()),
         (Format::Table, AtPath::Nobody) => format!("{path}: free, 0 waiting"),
         (Format::Table, AtPath::Queue(queue)) => print::queue(queue),
-        (Format::Table, AtPath::Lock(lock)) => {
+        (Format::Table, AtPath::Lock(lock, holds)) => {
             let mut text = format!("{lock:#}");
+            // The age of a permit is the time for which it is held.
+            for (czxid, held) in holds.iter().filter(|(czxid, _)| is_queued(lock, **czxid)) {
+                text.push_str(&format!("\n  [{czxid}] held for {held}"));
+            }
             for client in clients.iter().flat_map(|clients| clients.of(lock)) {
                 text.push_str(&format!("\n  {client}"));
             }

@@ -1,17 +1,12 @@
 //! The widths of the columns, and texts that are wider: pure.
 
-use ratatui::text::Span;
+pub(super) use crate::width::width;
 
 /// The space between two columns.
 pub(super) const SPACE: usize = 1;
 
 /// What a holder has at least, where the window has room for it.
 const HOLDER_MIN: usize = 12;
-
-/// The number of columns of a screen that a text needs.
-pub(super) fn width(text: &str) -> usize {
-    Span::raw(text).width()
-}
 
 /// The widths of the paths and of the holders in this many columns. Paths have what they need, and the
 /// holders have the rest.

@@ -163,7 +163,7 @@ impl Index {
 
     /// Since when the first holder of this directory is known to hold.
     fn held(&self, path: &ZnodePath, head: &Head, now: Instant) -> Held {
-        let Some(before) = self.known.get(path) else { return head.held };
+        let Some(before) = self.known.get(path).filter(|_| head.held.is_longer) else { return head.held };
         match before.head().filter(|before| before.node == head.node) {
             Some(before) => before.held,
             None => {

@@ -5,6 +5,9 @@
 
 use lockkeeper_core::{Kind, NodeName};
 
+/// The directory of the permits, below that of a semaphore.
+pub(super) const LEASES: &str = "leases/";
+
 /// The contenders of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Queue {
@@ -60,7 +63,7 @@ impl Queue {
         if leases.is_empty() && locks.is_empty() {
             return None;
         }
-        let first = leases.first().map(|lease| format!("leases/{}", lease.as_str()));
+        let first = leases.first().map(|lease| format!("{LEASES}{}", lease.as_str()));
         let newest = newest(&leases).max(newest(&locks));
         Some(Self { recipe: "semaphore", holders: leases.len(), waiting: locks.len(), first, newest })
     }
