@@ -13,10 +13,12 @@ mod follow;
 mod four_letter_words;
 mod inspect;
 mod log;
+mod man;
 mod nodes;
 mod options;
 mod output;
 mod partial;
+mod path_completion;
 mod queue;
 mod run;
 #[cfg(feature = "tls")]
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         message::GUARD => return supervisor::guard::main(arguments),
         message::SUPERVISE => return supervisor::main(arguments),
         message::EXEC => return supervisor::exec::main(arguments),
+        path_completion::NAME => return path_completion::main(arguments),
         _ => {}
     }
     let ended = match Options::try_parse() {
@@ -117,6 +120,6 @@ async fn subcommand(options: Options) -> Result<Exit, Failure> {
         Command::Doctor(options) => doctor::doctor(&options, &connection).await,
         Command::Serve(options) => serve::serve(&options).await,
         Command::Completions(options) => completions::completions(&options, Options::command()),
-        Command::Man(options) => completions::man(&options, Options::command()),
+        Command::Man(options) => man::man(&options, Options::command()),
     }
 }

@@ -1,19 +1,25 @@
 //! `get`, `ls` and `wait`: single nodes, as a shell script needs them.
 
 use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use futures::{StreamExt, TryStreamExt, stream};
 use humantime::format_rfc3339_seconds;
+use lockkeeper::inspect::{Identity, Kind};
 use lockkeeper::znodes::Stat;
 use lockkeeper::{BootInstant, ConnectionManager, Error, Inspection, ZnodePath};
+use lockkeeper_core::NodeName;
 
 use crate::connection::ConnectionOptions;
 use crate::escape::printable;
 use crate::exit::{Exit, Failure};
 use crate::inspect::parse_path;
+use crate::inspect::print::{age, who};
 use crate::output::{say, warn};
+use crate::run::wait::{ANSWER, answers};
 use crate::span;
+use crate::width::{padded, width};
 
 #[derive(Debug, Args)]
 pub(crate) struct GetOptions {
@@ -29,6 +35,11 @@ pub(crate) struct GetOptions {
 pub(crate) struct LsOptions {
     /// The path of the node, below the chroot of the connect string
     path: String,
+
+    /// Also print the age of each node, the session that it ends with, and the beginning of its data: of a
+    /// contender that is who it is, with its note
+    #[arg(short, long)]
+    long: bool,
 }
 
 #[derive(Debug, Args)]
@@ -40,6 +51,9 @@ pub(crate) struct WaitOptions {
     #[arg(long, value_name = "TIME", value_parser = span::parse)]
     timeout: Option<Duration>,
 }
+
+/// How many nodes are read at a time.
+const IN_FLIGHT: usize = 64;
 
 /// The pause before the next look, while no server answers.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -69,12 +83,55 @@ pub(crate) async fn ls(connection: &ConnectionOptions, options: LsOptions) -> Re
     let path = parse_path(&options.path)?;
     connection
         .with_session(async |manager| {
+            if options.long {
+                let Some(rows) = rows(manager, &path).await? else { return Ok(missing(&path)) };
+                table(&rows).iter().try_for_each(|line| say(line))?;
+                return Ok(Exit::SUCCESS);
+            }
             let Some(mut names) = manager.znodes().children(&path).await? else { return Ok(missing(&path)) };
             names.sort_unstable();
             names.iter().try_for_each(|name| say(&printable(name)))?;
             Ok(Exit::SUCCESS)
         })
         .await
+}
+
+/// The name of each child, its age, its session, and its data.
+async fn rows(manager: &ConnectionManager, path: &ZnodePath) -> Result<Option<Vec<[String; 4]>>, Error> {
+    let Some(mut names) = manager.znodes().children(path).await? else { return Ok(None) };
+    names.sort_unstable();
+    let row = async |name: String| match manager.znodes().read(path.child(&name)?).await {
+        Ok(Some((data, stat))) => Ok(Some(row(&name, &stat, &Identity::read(&data).to_string()))),
+        Ok(None) => Ok(None),
+        Err(Error::Refused { .. }) => {
+            let unknown = || "-".to_owned();
+            Ok(Some([printable(&name), unknown(), unknown(), "(may not be read)".to_owned()]))
+        }
+        Err(error) => Err(error),
+    };
+    let rows = stream::iter(names).map(row).buffered(IN_FLIGHT);
+    Ok(Some(rows.try_filter_map(async |row| Ok(row)).try_collect().await?))
+}
+
+fn row(name: &str, stat: &Stat, data: &str) -> [String; 4] {
+    let since_begin = Duration::from_millis(u64::try_from(stat.ctime).unwrap_or_default());
+    let old = SystemTime::now().duration_since(UNIX_EPOCH + since_begin).unwrap_or_default();
+    let session = match stat.ephemeral_owner {
+        0 => "-".to_owned(),
+        session => format!("{session:#x}"),
+    };
+    [printable(name), age(old), session, data.to_owned()]
+}
+
+/// The columns below each other.
+fn table(rows: &[[String; 4]]) -> Vec<String> {
+    let widest = |column: usize| rows.iter().filter_map(|row| Some(width(row.get(column)?))).max();
+    let widths: Vec<usize> = (0..4).filter_map(widest).collect();
+    let line = |row: &[String; 4]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| padded(cell, *width));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
 }
 
 /// Returns once nobody holds the lock. Another contender may hold it directly afterwards.
@@ -93,13 +150,23 @@ pub(crate) async fn wait(connection: &ConnectionOptions, options: WaitOptions) -
             };
             match freed {
                 Ok(freed) => freed.map(|()| Exit::SUCCESS),
-                Err(_) => {
-                    warn(format_args!("{} is still held", printable(path.as_str())));
-                    Ok(Exit::NOT_IN_TIME)
-                }
+                Err(_) => Err(still_held(manager, &path).await),
             }
         })
         .await
+}
+
+/// Why the wait is over. What was seen before may be wrong once the link is dead.
+async fn still_held(manager: &ConnectionManager, path: &ZnodePath) -> Failure {
+    let shown = printable(path.as_str());
+    if !answers(manager, path).await {
+        let message = format!("no server answers any more, so nobody knows whether {shown} is still held");
+        return Failure::new(Exit::UNAVAILABLE, message);
+    }
+    let lock = tokio::time::timeout(ANSWER, Inspection::of_path(manager, path)).await;
+    let who = lock.ok().and_then(Result::ok).flatten().and_then(|lock| who(&lock));
+    let who = who.map_or_else(String::new, |who| format!(": {who}"));
+    Failure::new(Exit::NOT_IN_TIME, format!("{shown} is still held{who}"))
 }
 
 /// A wait outlasts an outage of the servers, as the wait for a lock does.
@@ -128,6 +195,11 @@ async fn until_one_is_gone(manager: &ConnectionManager, path: &ZnodePath) -> Res
     Ok(true)
 }
 
+/// Whether the name is that of a contender of a known kind.
+pub(crate) fn is_contender(name: &str) -> bool {
+    NodeName::parse(name).is_some_and(|name| name.kind() != Kind::OTHER)
+}
+
 fn missing(path: &ZnodePath) -> Exit {
     warn(format_args!("{} does not exist", printable(path.as_str())));
     Exit::NO
@@ -140,7 +212,7 @@ fn stat_lines(stat: &Stat) -> String {
     };
     let time = |millis: i64| {
         let millis = Duration::from_millis(u64::try_from(millis).unwrap_or_default());
-        format_rfc3339_seconds(std::time::UNIX_EPOCH + millis)
+        format_rfc3339_seconds(UNIX_EPOCH + millis)
     };
     format!(
         "created   {}  {}\nwritten   {}  {}\nversion   {}\nowner     {owner}\nbytes     {}\nchildren  {}",

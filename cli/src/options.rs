@@ -4,12 +4,13 @@ use clap::{Parser, Subcommand};
 
 use crate::act::{ReleaseOptions, RevokeOptions};
 use crate::check::CheckOptions;
-use crate::completions::{CompletionsOptions, ManOptions};
+use crate::completions::CompletionsOptions;
 use crate::connection::ConnectionOptions;
 use crate::deadlocks::DeadlocksOptions;
 use crate::doctor::DoctorOptions;
 use crate::inspect::InspectOptions;
 use crate::log::LogOptions;
+use crate::man::ManOptions;
 use crate::nodes::{GetOptions, LsOptions, WaitOptions};
 use crate::queue::QueueOptions;
 use crate::run::{ElectOptions, LockOptions, MultiOptions, OnceOptions, SemaphoreOptions};

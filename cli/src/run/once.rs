@@ -8,6 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use clap::Args;
 use humantime::format_rfc3339_seconds;
+use lockkeeper::inspect::Identity;
 use lockkeeper::schedule::Missed;
 use lockkeeper::{ConnectionManager, Error, Mutex, OnceCell, Schedule, ZnodePath};
 
@@ -38,7 +39,7 @@ pub(crate) struct OnceOptions {
     #[arg(long, requires = "every")]
     catch_up: bool,
 
-    /// Do not run the program: print when it was done, and with --every by whom. Exit code 1 if it was not
+    /// Do not run the program: print when it was done, and by whom. Exit code 1 if it was not
     #[arg(long, conflicts_with_all = ["program", "reset"])]
     show: bool,
 
@@ -57,7 +58,7 @@ pub(crate) async fn once(options: &OnceOptions, connection: &ConnectionOptions) 
             true => reset(manager, &path).await,
             false => show(manager, &path, options).await,
         };
-        return connection.with_session(work).await;
+        return connection.with_session_within(options.run.time_left(), work).await;
     }
     if options.run.program.is_empty() {
         return Err(Failure::usage("name the program to run behind --, or give --show or --reset"));
@@ -127,9 +128,12 @@ async fn show(manager: &ConnectionManager, path: &ZnodePath, options: &OnceOptio
                 format!("done for the interval of {slot} at {done} by {}", last.by())
             })
         }
-        None => manager.znodes().read(marker(path)).await?.map(|(_, stat)| {
+        None => manager.znodes().read(marker(path)).await?.map(|(data, stat)| {
             let done = UNIX_EPOCH + Duration::from_millis(u64::try_from(stat.ctime).unwrap_or_default());
-            format!("done at {}", format_rfc3339_seconds(done))
+            // A cell of a program has a value instead of a name.
+            let by = Identity::read(&data);
+            let by = by.host().map_or_else(String::new, |_| format!(" by {by}"));
+            format!("done at {}{by}", format_rfc3339_seconds(done))
         }),
     };
     say(shown.as_deref().unwrap_or("not done yet"))?;

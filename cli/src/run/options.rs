@@ -59,8 +59,9 @@ pub(crate) struct ElectOptions {
     /// The path of the election, below the chroot of the connect string
     pub(super) path: String,
 
-    /// The name of this candidate, for people [default: the host and the process id]
-    #[arg(long, value_name = "NAME")]
+    /// The name of this candidate, for people; it takes the place of a note [default: the host and the
+    /// process id]
+    #[arg(long, value_name = "NAME", conflicts_with = "note")]
     pub(super) id: Option<String>,
 
     #[command(flatten)]
@@ -109,7 +110,8 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "ACTION", default_value = "term")]
     pub(super) on_revoke: OnRevoke,
 
-    /// The program and its arguments; it is run directly, without a shell
+    /// The program and its arguments, behind "--": all that follows it is the program's, also what looks
+    /// like a flag. It is run directly, without a shell
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub(super) program: Vec<OsString>,
 }
@@ -138,13 +140,14 @@ impl RunOptions {
 
 /// A note is a part of a node's data, whose other parts have `=` in them.
 fn note(text: &str) -> Result<String, String> {
+    let text = text.trim();
     let is_plain = text.chars().all(|c| is_printable(c) && c != '=');
-    if text.trim().is_empty() || !is_plain || text.chars().count() > NOTE_CHARS_MAX {
+    if text.is_empty() || !is_plain || text.chars().count() > NOTE_CHARS_MAX {
         return Err(format!(
             "give a text of at most {NOTE_CHARS_MAX} characters, without control characters and ="
         ));
     }
-    Ok(text.trim().to_owned())
+    Ok(text.to_owned())
 }
 
 fn on_loss(text: &str) -> Result<OnLoss, Infallible> {

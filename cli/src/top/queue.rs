@@ -5,6 +5,8 @@
 
 use lockkeeper_core::{Kind, NodeName};
 
+pub(super) use crate::nodes::is_contender;
+
 /// The directory of the permits, below that of a semaphore.
 pub(super) const LEASES: &str = "leases/";
 
@@ -24,11 +26,6 @@ pub(super) struct Queue {
 pub(super) fn is_semaphore(children: &[String]) -> bool {
     children.iter().any(|child| child == "leases")
         && children.iter().all(|child| child == "leases" || child == "locks")
-}
-
-/// Whether the name is that of a contender of a known kind.
-pub(super) fn is_contender(child: &str) -> bool {
-    NodeName::parse(child).is_some_and(|name| name.kind() != Kind::OTHER)
 }
 
 /// Whether the name is that of a contender, and people may have given it to a directory: it has not the

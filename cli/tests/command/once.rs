@@ -60,6 +60,7 @@ async fn what_was_run_is_shown_and_can_be_forgotten() {
         assert_eq!(run().await.output, "ran\n");
         let shown = fixture.ended(["once", "/once/shown", "--show"]).await;
         assert!(shown.code == Some(0) && shown.output.starts_with("done at 2"), "{shown:?}");
+        assert!(shown.output.contains(" by host="), "{shown:?}");
         assert_eq!(fixture.ended(["once", "/once/shown", "--reset"]).await.code, Some(0));
         assert_eq!(run().await.output, "ran\n");
 

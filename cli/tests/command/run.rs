@@ -136,19 +136,43 @@ fn is(passed: &Passed, op: Op) -> bool {
 async fn a_note_is_shown_wherever_the_holder_is() {
     for fixture in Fixture::both().await {
         let script = "echo held; read line";
-        for (subcommand, path) in
-            [("lock", "/run/note/lock"), ("elect", "/run/note/elect"), ("once", "/run/note/once")]
-        {
-            let command = [subcommand, path, "--note", " ticket 4711 ", "--", "sh", "-c", script];
+        // As long as one may be.
+        let note = "ticket 4711, ask Grace Hopper 555-0100 before you release it";
+        for (subcommand, path, of_lock) in [
+            ("lock", "/run/note/lock", "/run/note/lock"),
+            ("elect", "/run/note/elect", "/run/note/elect"),
+            ("once", "/run/note/once", "/run/note/once/locks"),
+        ] {
+            let padded = format!(" {note} ");
+            let command = [subcommand, path, "--note", &padded, "--", "sh", "-c", script];
             let mut running = fixture.start(command);
             running.until("held").await;
-            let named = format!("pid={} ticket 4711", running.pid());
-            for look in [&["tree", "/run/note"][..], &["top", "-b", "-n", "1", "/run/note"]] {
-                let ended = fixture.ended(look).await;
-                assert!(ended.output.contains(&named), "{subcommand} {look:?}: {ended:?}");
+            let named = format!("pid={} {note}", running.pid());
+            for look in [
+                &["tree", "/run/note"][..],
+                &["top", "-b", "-n", "1", "/run/note"],
+                &["inspect", of_lock],
+                &["ls", "-l", of_lock],
+                &["wait", of_lock, "--timeout", "0.1"],
+                &["lock", of_lock, "--try", "--", "true"],
+                &["check", "/run/note", "--holder-older", "0s"],
+                &["revoke", of_lock],
+            ] {
+                // No election is too old, and no lock is at its path.
+                if subcommand == "elect" && ["check", "lock"].contains(&look[0]) {
+                    continue;
+                }
+                // The clock of the servers has milliseconds: a new lock may not be older than none.
+                let look = async || {
+                    let ended = fixture.ended(look).await;
+                    format!("{}{}", ended.output, ended.messages).contains(&named).then_some(())
+                };
+                eventually(format!("{named} by {subcommand}"), Timing::event(), look).await.unwrap();
             }
             running.ended().await;
         }
+        let both = ["elect", "/run/note/id", "--id", "a", "--note", "b", "--", "echo", "ran"];
+        assert_eq!(fixture.ended(both).await.code, Some(64));
         for wrong in ["", " ", "a=b", "a\nb", &"x".repeat(61)] {
             let ended = fixture.ended(["lock", "/run/note", "--note", wrong, "--", "echo", "ran"]).await;
             assert_eq!((ended.code, ended.output.as_str()), (Some(64), ""), "{wrong:?}: {ended:?}");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lockkeeper_tests::Timing;
+use lockkeeper_testserver::TestServer;
 
 use crate::fixture::Fixture;
 
@@ -106,22 +107,52 @@ async fn a_wait_behind_a_dead_link_names_no_contender() {
     // On a busy machine the time may be over before the link is dead.
     for limit in ["8s", "16s"] {
         let waiter = fixture.start(["lock", "/wait/dead", "--timeout", limit, "--", "true"]);
+        let mut until_free = fixture.start(["-v", "wait", "/wait/dead", "--timeout", limit]);
+        until_free.message().await;
         fixture.contenders("/wait/dead", 2).await;
         server.freeze();
         let ended = waiter.ended().await;
+        let wait_ended = until_free.ended().await;
         server.thaw();
-        let is_unavailable = ended.code == Some(UNAVAILABLE);
-        last = Some(ended);
+        let is_unavailable = ended.code == Some(UNAVAILABLE) && wait_ended.code == Some(UNAVAILABLE);
+        last = Some((ended, wait_ended));
         if is_unavailable {
             break;
         }
         fixture.contenders("/wait/dead", 1).await;
     }
-    let ended = last.unwrap();
-    assert_eq!(ended.code, Some(UNAVAILABLE), "{ended:?}");
-    assert!(ended.messages.contains("no server answers any more"), "{ended:?}");
-    assert!(!ended.messages.contains("pid="), "{ended:?}");
+    let (lock, wait) = last.unwrap();
+    for ended in [lock, wait] {
+        assert_eq!(ended.code, Some(UNAVAILABLE), "{ended:?}");
+        assert!(ended.messages.contains("no server answers any more"), "{ended:?}");
+        assert!(!ended.messages.contains("pid="), "{ended:?}");
+    }
     holder.ended().await;
+}
+
+/// The lease rests on the servers' tick, and a session timeout that they changed shows it.
+#[tokio::test]
+async fn a_session_timeout_that_the_servers_raise_is_said_with_their_tick() {
+    let tick = Duration::from_secs(2);
+    let server = TestServer::builder().tick(tick).start().await.unwrap();
+    let at = |session_timeout, tick_time| Fixture {
+        session_timeout,
+        tick_time,
+        ..Fixture::at(&server.connect_string())
+    };
+    for (session_timeout, tick_time, expected) in [
+        ("2s", "1s", "a session timeout of 4s instead of 2s: their tickTime seems to be 2s"),
+        ("3s", "1500ms", "give --tick-time 2s"),
+        ("20s", "2s", ""),
+    ] {
+        let ended = at(session_timeout, tick_time).ended(["lock", "/wait/tick", "--", "true"]).await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let is_said = match expected {
+            "" => ended.messages.is_empty(),
+            expected => ended.messages.contains(expected),
+        };
+        assert!(is_said, "{ended:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-use lockkeeper::Mutex;
 use lockkeeper::error::LossReason;
+use lockkeeper::{Election, Mutex};
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::Op;
 use lockkeeper_testserver::fault::Subject;
@@ -23,6 +23,17 @@ async fn every_subcommand_closes_its_session() {
         &["revoke", "/look/close/none"],
         &["doctor"],
         &["top", "-b", "-n", "1"],
+        &["get", "/look/close/a"],
+        &["get", "/look/close/none"],
+        &["ls", "/"],
+        &["ls", "-l", "/look"],
+        &["wait", "/look/close/none"],
+        &["wait", "/look/close/a", "--timeout", "0.1"],
+        &["check", "/", "--holder-older", "0s"],
+        &["queue", "list", "/look/close/none"],
+        &["once", "/look/close/once", "--show"],
+        &["once", "/look/close/once", "--reset"],
+        &["__paths", "lockkeeper", "ls", "/look/cl"],
         &["lock", "/look/close/b", "--", "true"],
         &["read", "/look/close/rw", "--", "true"],
         &["write", "/look/close/rw", "--", "true"],
@@ -70,6 +81,37 @@ async fn a_holder_that_listens_is_asked() {
         asked.has(&["asked host=", &format!("pid={}", std::process::id())]);
         guard.revoke_requested().await.unwrap();
         assert!(guard.is_valid());
+        guard.release().await.unwrap();
+    }
+}
+
+/// A program with the library that does not listen: nothing there writes its name again.
+#[tokio::test]
+async fn a_holder_that_does_not_listen_stays_known_after_a_request() {
+    for fixture in Fixture::both().await {
+        let path = "/look/deaf/a";
+        let mutex = Mutex::new(&fixture.manager, path).unwrap();
+        let pid = format!("pid={}", std::process::id());
+        let guard = mutex.with_node_data(format!("host=a {pid} ticket 7")).acquire().await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(fixture.run(&["revoke", path]).await.code, Some(0));
+        }
+        for look in [&["inspect", path][..], &["tree", "/look/deaf"], &["top", "-b", "-n", "1", "/look/deaf"]]
+        {
+            let seen = fixture.run(look).await;
+            seen.has(&[&format!("host=a {pid} ticket 7 (asked to release)")]);
+            assert_eq!(seen.output.matches("(asked to release)").count(), 1, "{seen:?}");
+        }
+        let json = fixture.run(&["inspect", "-o", "json", path]).await;
+        json.has(&["\"revoke_requested\":true", "\"note\":\"ticket 7\""]);
+        // The data of a candidate is its name, and Curator reads that, too.
+        let id = format!("host=a {pid}");
+        let leads = Election::new(&fixture.manager, "/look/deaf/e", id).unwrap().campaign().await.unwrap();
+        let candidate = leads.hold().path().to_owned();
+        assert_eq!(fixture.run(&["revoke", "/look/deaf/e"]).await.code, Some(0));
+        assert_eq!(fixture.run(&["get", &candidate]).await.output, "__REVOKE__");
+        // It may listen later.
+        guard.revoke_requested().await.unwrap();
         guard.release().await.unwrap();
     }
 }

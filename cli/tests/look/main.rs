@@ -11,8 +11,10 @@
 
 mod act;
 mod check;
+mod completion;
 mod deadlocks;
 mod fixture;
+mod help;
 mod inspect;
 mod nodes;
 mod picture;

@@ -17,6 +17,15 @@ async fn a_node_is_printed_as_it_is_and_its_children_one_a_line() {
         stat.has(&["version   0", "owner     none", "bytes     9", "children  2"]);
         let names = fixture.run(&["ls", "/look/node"]).await;
         assert_eq!((names.code, names.output.as_str()), (Some(0), "a\\u{202e}c\nb\n"), "{names:?}");
+        let waiting = format!("pid={} ", std::process::id());
+        let mutex = Mutex::new(&fixture.manager, "/look/node/a-lock").unwrap();
+        let mutex = mutex.with_node_data(format!("host=a {waiting}ticket 7"));
+        let held = mutex.acquire().await.unwrap();
+        let long = fixture.run(&["ls", "-l", "/look/node/a-lock"]).await;
+        let session = mutex.inspect().await.unwrap().holders().next().unwrap().session();
+        let owner = format!("  {session:#x}  host=a {waiting}ticket 7");
+        long.has(&[held.path().rsplit('/').next().unwrap(), &owner]);
+        held.release().await.unwrap();
         for command in ["get", "ls"] {
             let none = fixture.run(&[command, "/look/none"]).await;
             assert_eq!((none.code, none.output.as_str()), (Some(1), ""), "{none:?}");
@@ -31,6 +40,8 @@ async fn a_wait_ends_when_nobody_holds_the_lock() {
         let held = mutex.acquire().await.unwrap();
         let late = fixture.run(&["wait", "/look/wait", "--timeout", "0.2"]).await;
         assert_eq!(late.code, Some(75), "{late:?}");
+        let holder = "/look/wait is still held: host=";
+        assert!(late.messages.contains(holder) && late.messages.contains("holds  [0x"), "{late:?}");
         let mut waiting = Box::pin(fixture.run(&["wait", "/look/wait"]));
         assert!(futures::poll!(&mut waiting).is_pending());
         held.release().await.unwrap();
