@@ -31,8 +31,8 @@ impl Fixture {
 
     /// An embedded server that keeps a session as long as a client asks for.
     pub(crate) async fn patient() -> Self {
-        let hour = Duration::from_secs(3_600);
-        let server = TestServer::builder().session_timeouts(Duration::from_secs(1), hour);
+        let day = Duration::from_secs(86_400);
+        let server = TestServer::builder().session_timeouts(Duration::from_secs(1), day);
         let server = server.start().await.unwrap();
         Self::at(server.connect_string(), Some(server)).await
     }

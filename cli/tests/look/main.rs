@@ -20,6 +20,7 @@ mod nodes;
 mod picture;
 mod queue;
 mod screen;
+mod shop;
 mod top;
 mod tree;
 mod watch;

@@ -32,7 +32,6 @@ async fn the_screen_shows_the_locks_sorts_them_and_takes_one_away() {
             .shows(&["lockkeeper top /look/top: 2 locks, 2 waiting, by waiters", "> /look/top/crowded", &pid])
             .await;
         println!("{screen}");
-        terminal.picture("top");
         ordered(&terminal, "/look/top/crowded", "/look/top/a-quiet").await;
         terminal.press("p");
         terminal.shows(&["by path"]).await;

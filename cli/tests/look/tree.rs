@@ -39,7 +39,6 @@ async fn every_lock_election_and_group_is_in_the_tree() {
         }
         let terminal = Terminal::start(&fixture, &["tree", "/look/tree"]);
         terminal.shows(&["/look/tree", "2 members"]).await;
-        terminal.picture("tree");
         assert_eq!(terminal.ended().await, 0);
         let json = fixture.run(&["tree", "/look/tree", "-o", "json"]).await;
         assert_eq!(json.output.lines().count(), 5, "{json:?}");
