@@ -13,6 +13,7 @@ mod act;
 mod check;
 mod completion;
 mod deadlocks;
+mod deploy;
 mod fixture;
 mod help;
 mod inspect;
