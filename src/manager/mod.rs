@@ -10,6 +10,7 @@ mod health;
 mod holds;
 mod pool;
 mod servers;
+mod session_id;
 mod shared;
 mod shutdown;
 mod state;

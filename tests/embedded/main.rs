@@ -51,6 +51,7 @@ mod runtimes;
 mod scenario;
 mod schedule;
 mod server_fixture;
+mod session_ids;
 mod shared_starts;
 mod stored;
 mod strike;

@@ -14,6 +14,7 @@ const DIFFERENCES: &[(&str, &[&str], &str)] = &[
     ("ConnectionManager", &["closing"], "a shutdown ends all waits, and `transitions` shows it"),
     ("ConnectionManager", &["is_closing", "is_same_as", "node_data", "now"], "by `as_async`: it never waits"),
     ("ConnectionManager", &["operation_timeout", "session_timeout"], "by `as_async`: it never waits"),
+    ("ConnectionManager", &["session_id", "views_session_id"], "by `as_async`: it never waits"),
     ("ConnectionManager", &["set_servers"], "by `call`: seldom, and not by those that take locks"),
     ("ConnectionManager", &["txn"], "by `as_async`, and its commit by `call`"),
     ("ConnectionManager", &["whole_path"], "by `as_async`: for recipe authors"),
