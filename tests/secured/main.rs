@@ -1,4 +1,4 @@
-#![doc = "TLS and SASL against real servers, which need Debian's package `zookeeper`."]
+#![doc = "TLS and SASL, and the real server for users. Most need Debian's package `zookeeper`."]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,6 +8,8 @@
 )]
 
 mod certificates;
+mod embedded;
 mod sasl;
 mod support;
 mod tls;
+mod user_harness;

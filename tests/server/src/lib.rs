@@ -19,13 +19,20 @@
 //!
 //! Underneath is [`machine`], the same server as a pure state machine for simulations.
 //!
+//! With the feature `tls` a server takes its connections over TLS, and with the feature `zookeeper` the
+//! module `zookeeper` starts Apache ZooKeeper itself, if it is installed.
+//!
 //! Its answers are compared with those of Debian's ZooKeeper 3.8.0; the README lists where it differs and
 //! why.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod fault;
 pub mod machine;
 pub mod protocol;
 pub mod tree;
+#[cfg(feature = "zookeeper")]
+pub mod zookeeper;
 
 mod server;
 mod wire;

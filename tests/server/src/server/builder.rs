@@ -3,6 +3,9 @@ use std::time::{Duration, SystemTime};
 
 use super::clock::millis;
 use super::running::Running;
+use super::shared::Shared;
+#[cfg(feature = "tls")]
+use super::tls::Identity;
 use super::{StartError, TestEnsemble, TestServer};
 use crate::machine::Settings;
 use crate::protocol::Op;
@@ -13,6 +16,8 @@ use crate::protocol::Op;
 pub struct Builder {
     settings: Settings,
     port: u16,
+    #[cfg(feature = "tls")]
+    tls: bool,
 }
 
 impl Builder {
@@ -127,6 +132,17 @@ impl Builder {
         self.unknown([Op::GetEphemerals, Op::GetAllChildrenNumber, Op::WhoAmI])
     }
 
+    /// Takes connections over TLS alone, with a certificate for `127.0.0.1` and `localhost` by an authority
+    /// of these servers' own: [`TestServer::tls_authority`]. Clients need no certificate. Default no.
+    ///
+    /// With lockkeeper the address is `tcp+tls://` and [`TestServer::connect_string`]. Connections that are
+    /// dropped on order end in order, and never by a reset.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, secured: bool) -> Self {
+        self.tls = secured;
+        self
+    }
+
     /// Starts one server.
     ///
     /// # Errors
@@ -167,6 +183,14 @@ impl Builder {
         // The highest byte is the number of a server and stays 0; five bytes of time follow.
         let first_session = (millis(since_epoch) & ((1 << 40) - 1)) << 16;
         let settings = Settings { servers, first_session, secret: rand::random(), ..self.settings.clone() };
-        Running::start(settings)
+        #[cfg(not(feature = "tls"))]
+        let shared = Shared::new(settings);
+        #[cfg(feature = "tls")]
+        let shared = {
+            let mut shared = Shared::new(settings);
+            shared.identity = self.tls.then(Identity::generate).transpose()?;
+            shared
+        };
+        Running::start(shared)
     }
 }

@@ -3,14 +3,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::io::BufReader;
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep};
 
 use super::incoming::{Fate, Incoming};
 use super::outbox::{Outbox, Parcel};
 use super::shared::Shared;
+use super::socket::{Receiver, Sender, plain};
 use crate::fault::{Fault, Gate, Strike};
 use crate::machine::ClientId;
 use crate::wire::{FourLetter, Frame, decode_connect, decode_request, read_frame};
@@ -25,7 +25,7 @@ const FIRST_FRAME: Duration = Duration::from_secs(10);
 pub(super) async fn serve(shared: Arc<Shared>, server: usize, stream: TcpStream, peer: SocketAddr) {
     // Replies are small and waited for: they must not wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
-    let (read, write) = stream.into_split();
+    let Some((read, write)) = sides(&shared, stream).await else { return };
     let outbox = Arc::new(Outbox::default());
     let client = shared.open(server, &peer.ip().to_string(), Arc::clone(&outbox));
     let writer = tokio::spawn(write_all(Arc::clone(&shared), server, Arc::clone(&outbox), write));
@@ -37,7 +37,18 @@ pub(super) async fn serve(shared: Arc<Shared>, server: usize, stream: TcpStream,
     let _ = writer.await;
 }
 
-async fn write_all(shared: Arc<Shared>, server: usize, outbox: Arc<Outbox>, mut socket: OwnedWriteHalf) {
+/// Both sides of the connection; nothing if its handshake fails or does not end.
+async fn sides(shared: &Shared, stream: TcpStream) -> Option<(Receiver, Sender)> {
+    #[cfg(feature = "tls")]
+    if let Some(identity) = &shared.identity {
+        return tokio::time::timeout(FIRST_FRAME, identity.accept(stream)).await.ok()?.ok();
+    }
+    #[cfg(not(feature = "tls"))]
+    let _ = shared;
+    Some(plain(stream))
+}
+
+async fn write_all(shared: Arc<Shared>, server: usize, outbox: Arc<Outbox>, mut socket: Sender) {
     let sending = async {
         let mut batch = BytesMut::new();
         while let Some(parcel) = outbox.next().await {
@@ -65,13 +76,7 @@ async fn write_all(shared: Arc<Shared>, server: usize, outbox: Arc<Outbox>, mut 
         () = outbox.cut_off() => {}
     }
     outbox.cut();
-    if outbox.ends_by_reset() {
-        // Nothing is left to be sent, so the close of the socket is a reset.
-        let _ = socket.as_ref().set_zero_linger();
-        socket.forget();
-    } else {
-        let _ = socket.shutdown().await;
-    }
+    socket.end(outbox.ends_by_reset()).await;
 }
 
 struct Connection {
@@ -82,7 +87,7 @@ struct Connection {
 }
 
 impl Connection {
-    async fn read_all(&self, socket: OwnedReadHalf) {
+    async fn read_all(&self, socket: Receiver) {
         let mut socket = BufReader::new(socket);
         let mut first = true;
         loop {

@@ -19,4 +19,8 @@ pub enum StartError {
         "cannot start the thread that runs test servers: {0}; the process may be out of threads or files"
     )]
     Runtime(io::Error),
+    /// The certificate of [`Builder::tls`](crate::Builder::tls) could not be made.
+    #[cfg(feature = "tls")]
+    #[error("cannot make a certificate for the server: {0}")]
+    Certificate(String),
 }

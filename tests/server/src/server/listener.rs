@@ -37,6 +37,12 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     }
 }
 
+/// A port that is free now, and that the kernel gives to no outgoing connection.
+#[cfg(feature = "zookeeper")]
+pub(crate) fn free_port() -> io::Result<u16> {
+    Ok(bind(SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0)))?.local_addr()?.port())
+}
+
 /// Takes connections until it is aborted.
 pub(super) async fn accept(shared: Arc<Shared>, server: usize, listener: TcpListener) {
     loop {

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use super::shared::Shared;
 use super::{StartError, runtime};
-use crate::machine::{Machine, Settings};
+use crate::machine::Machine;
 
 /// The runtime of all servers of an ensemble; stops with the last of them.
 #[derive(Debug)]
@@ -17,9 +17,9 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(settings: Settings) -> Result<Arc<Self>, StartError> {
+    pub(super) fn start(shared: Shared) -> Result<Arc<Self>, StartError> {
         let runtime = runtime::handle()?;
-        let shared = Arc::new(Shared::new(settings));
+        let shared = Arc::new(shared);
         let ticker = runtime.spawn(tick(Arc::clone(&shared))).abort_handle();
         Ok(Arc::new(Self { shared, runtime, ticker }))
     }

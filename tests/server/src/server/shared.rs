@@ -11,6 +11,8 @@ use super::clock::Clock;
 use super::front::Front;
 use super::incoming::{Fate, Incoming};
 use super::outbox::{Outbox, Parcel};
+#[cfg(feature = "tls")]
+use super::tls::Identity;
 use crate::fault::{Fault, Gate, Occasion, Strike, Subject, Switchboard};
 use crate::machine::{ClientId, Machine, Origin, Output, Settings};
 use crate::protocol::{ConnectResponse, ErrorCode, Op, Request};
@@ -33,6 +35,9 @@ pub(super) struct Shared {
     pub(super) switchboard: Arc<Switchboard>,
     /// The longest frame that is read.
     pub(super) max_request: usize,
+    /// The certificate with which all connections are secured; `None`: they are plain.
+    #[cfg(feature = "tls")]
+    pub(super) identity: Option<Identity>,
     /// The ticker has to check earlier than planned.
     pub(super) rearm: Notify,
     /// A message was sent or received: the tasks that wait for a state check again.
@@ -59,6 +64,8 @@ impl Shared {
             fronts,
             switchboard: Arc::default(),
             max_request,
+            #[cfg(feature = "tls")]
+            identity: None,
             rearm: Notify::new(),
             changed: Notify::new(),
         }

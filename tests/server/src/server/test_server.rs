@@ -83,6 +83,13 @@ impl TestServer {
         self.address
     }
 
+    /// The authority that has signed the certificate of the server, in PEM form; `None` if connections are
+    /// plain. With lockkeeper: `Tls::new().authority(pem)`.
+    #[cfg(feature = "tls")]
+    pub fn tls_authority(&self) -> Option<&str> {
+        self.shared().identity.as_ref().map(super::tls::Identity::authority)
+    }
+
     /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.address.port()
