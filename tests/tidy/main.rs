@@ -9,6 +9,7 @@
 
 mod blocking;
 mod counts;
+mod examples;
 mod glossary;
 mod imports;
 mod names;

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use clap::{Parser, value_parser};
 use lockkeeper::{FencingToken, Mutex};
-use lockkeeper_examples::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
+use lockkeeper_demos::fixture::{Common, Example, Failure, Fixture, Verdict, Worker, patiently, play};
 use serde::{Deserialize, Serialize};
 
 use self::shop::{Sale, Shop, ShopAddress};

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lockkeeper_examples::fixture::Failure;
+use lockkeeper_demos::fixture::Failure;
 use lockkeeper_fence::sql::Fence;
 use lockkeeper_fence::{FenceError, FencingToken};
 use serde::{Deserialize, Serialize};
