@@ -177,6 +177,7 @@ impl Example for IdGenerator {
     }
 
     async fn lead(&self, fixture: &mut Fixture<u64>) -> Result<Verdict, Failure> {
+        self.engine.check().await?;
         fixture.set_up("next", b"1").await?;
         fixture.start(self.processes).await?;
         let how = match self.blocks {

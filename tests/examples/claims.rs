@@ -358,3 +358,17 @@ async fn wrong_input_and_unreachable_servers_have_different_exit_codes() {
         assert!(errors.contains(said), "{errors}");
     }
 }
+
+#[tokio::test]
+async fn without_a_redis_one_line_says_what_to_start_before_any_process_is_started() {
+    for name in ["ticket_office", "id_generator"] {
+        let mut command = program(name);
+        command.args(["--engine", "redis", "--redis", "redis://:secret@127.0.0.1:1/"]);
+        let output = output(command).await;
+        assert_eq!(output.status.code(), Some(3), "{name}");
+        let (said, errors) = (output.stdout, String::from_utf8(output.stderr).unwrap());
+        assert!(said.is_empty() && errors.lines().count() == 1, "{name}: {errors}");
+        assert!(errors.contains("no Redis answers at 127.0.0.1:1/: no connection within "), "{errors}");
+        assert!(errors.contains("start one by `redis-server`") && !errors.contains("secret"), "{errors}");
+    }
+}

@@ -16,7 +16,9 @@ use super::office::{Office, OfficeError};
 use super::options::Options;
 use super::orders::{self, Order, OrdersError};
 use super::report::Report;
-use crate::fixture::{Connection, GRACE, Interrupt, Interrupted, Server, ServerError, TROUBLE, USAGE};
+use crate::fixture::{
+    Connection, GRACE, Interrupt, Interrupted, NoEngine, Server, ServerError, TROUBLE, USAGE,
+};
 
 /// On the embedded server: short, so that a seller that dies is soon found out.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
@@ -26,6 +28,8 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 pub(crate) enum RunError {
     #[error(transparent)]
     Orders(#[from] OrdersError),
+    #[error(transparent)]
+    Engine(#[from] NoEngine),
     #[error(transparent)]
     Server(#[from] ServerError),
     #[error(transparent)]
@@ -57,6 +61,7 @@ impl RunError {
 pub(crate) async fn run(options: &Options) -> Result<ExitCode, RunError> {
     let orders = orders::read(&options.orders)?;
     let mut interrupt = Interrupt::listen()?;
+    interrupt.or(options.engine.check()).await??;
     // The server lives until everything is cleaned up.
     let (mut connection, _server) = match &options.common.connect {
         Some(servers) => (Connection::to(servers), None),
