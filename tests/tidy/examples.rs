@@ -103,3 +103,25 @@ fn no_program_that_a_reader_runs_is_built_with_the_harness_of_the_tests() {
     }
     assert!(root().join("tests/examples/claims.rs").exists());
 }
+
+const ANSWER_LINES_MAX: usize = 20;
+
+#[test]
+fn an_answer_of_the_cookbook_is_short_and_is_run() {
+    let page = read("docs/cookbook.md");
+    let answers: Vec<&str> = page.split("\n### ").skip(1).collect();
+    assert!(answers.len() >= 30, "{} answers", answers.len());
+    for answer in answers {
+        let (title, text) = answer.split_once('\n').unwrap();
+        // What follows the last answer of a part is the next part.
+        let text = text.split("\n## ").next().unwrap();
+        let blocks: Vec<&str> =
+            text.split("```rust").skip(1).filter_map(|of| of.split("```").next()).collect();
+        assert!(!blocks.is_empty(), "{title} has no code");
+        for block in blocks {
+            assert!(block.starts_with('\n'), "{title} is not run");
+            let shown = block.lines().skip(1).filter(|line| !line.starts_with("# ") && *line != "#").count();
+            assert!(shown <= ANSWER_LINES_MAX, "{title} shows {shown} lines");
+        }
+    }
+}
