@@ -10,6 +10,7 @@
 mod blocking;
 mod counts;
 mod examples;
+mod forges;
 mod glossary;
 mod imports;
 mod names;
