@@ -10,6 +10,17 @@ pub trait EngineError: Error + Send + Sync + 'static {
     fn kind(&self) -> ErrorKind;
 }
 
+/// An [`EngineError`] that can be told by its type. The oldest Rust makes no `dyn Error` of it by itself.
+trait TypedError: EngineError {
+    fn as_error(&self) -> &(dyn Error + 'static);
+}
+
+impl<E: EngineError> TypedError for E {
+    fn as_error(&self) -> &(dyn Error + 'static) {
+        self
+    }
+}
+
 /// The error of a lock of any engine. `?` and `into()` make one of each engine's own error.
 ///
 /// # Examples
@@ -27,7 +38,7 @@ pub trait EngineError: Error + Send + Sync + 'static {
 /// # let _ = sell;
 /// ```
 #[derive(Clone, Debug)]
-pub struct LockError(Arc<dyn EngineError>);
+pub struct LockError(Arc<dyn TypedError>);
 
 impl LockError {
     /// The meaning of the error for the caller.
@@ -51,8 +62,7 @@ impl LockError {
     /// The engine's own error, if it is of this type.
     #[must_use]
     pub fn engine<E: EngineError>(&self) -> Option<&E> {
-        let error: &(dyn Error + 'static) = &*self.0;
-        error.downcast_ref()
+        self.0.as_error().downcast_ref()
     }
 }
 

@@ -38,13 +38,24 @@ pub trait HeldLock: Any + Debug + Send + Sync {
     fn release(self: Box<Self>) -> BoxFuture<'static, Result<(), LockError>>;
 }
 
+/// A [`HeldLock`] that can be told by its type. The oldest Rust makes no `dyn Any` of a `dyn HeldLock`.
+trait TypedLock: HeldLock {
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<G: HeldLock> TypedLock for G {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 /// A held [`Lock`](crate::Lock) of any engine.
 ///
 /// A drop of the guard releases the lock in the background.
 #[derive(Debug)]
 #[must_use = "a guard that is not kept releases at once"]
 #[clippy::has_significant_drop]
-pub struct LockGuard(Box<dyn HeldLock>);
+pub struct LockGuard(Box<dyn TypedLock>);
 
 impl LockGuard {
     /// Makes a guard of an engine's own guard.
@@ -56,8 +67,7 @@ impl LockGuard {
     /// lock of `lockkeeper` is a `MultiLockGuard`, which has transactions.
     #[must_use]
     pub fn engine<G: HeldLock>(&self) -> Option<&G> {
-        let held: &dyn Any = &*self.0;
-        held.downcast_ref()
+        self.0.as_any().downcast_ref()
     }
 
     /// Whether the server cannot have granted the lock to another contender yet. Costs no request.

@@ -49,9 +49,11 @@ impl DirectoryWatch {
             },
             other => other,
         };
-        if let Self::Set(watch) = self
-            && watch.now_or_never().is_some()
-        {
+        let has_fired = match self {
+            Self::Set(watch) => watch.now_or_never().is_some(),
+            Self::None | Self::Requested(_) => false,
+        };
+        if has_fired {
             queue.directory_watch_ended();
             *self = Self::None;
         }

@@ -168,9 +168,8 @@ impl Task {
         let mut connection = session.connection();
         let mut watch: Option<NodeWatch> = None;
         loop {
-            while !self.is_released
-                && let Some(command) = self.commands.recv().now_or_never()
-            {
+            while !self.is_released {
+                let Some(command) = self.commands.recv().now_or_never() else { break };
                 self.take(command);
             }
             self.publish();
@@ -344,10 +343,10 @@ impl Task {
             }
             None => (applied >= number).then_some(Ok(())),
         };
-        let mut writing = std::mem::take(&mut self.writing);
-        for (number, done) in
-            writing.extract_if(.., |(number, done)| done.is_closed() || fate(*number).is_some())
-        {
+        let is_over = |(number, done): &(u64, Done)| done.is_closed() || fate(*number).is_some();
+        let (over, writing): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.writing).into_iter().partition(is_over);
+        for (number, done) in over {
             let _ = fate(number).map(|fate| done.send(fate));
         }
         self.engine.targets_mut().forget(|number| writing.iter().any(|(of, _)| *of == number));

@@ -127,7 +127,10 @@ impl Batch {
 
     /// Removes the changes that never write.
     pub(super) fn remove_reads(&mut self) -> Vec<ChangeRequest> {
-        self.requests.extract_if(.., |request| request.is_read).collect()
+        let (reads, changes) =
+            std::mem::take(&mut self.requests).into_iter().partition(|request| request.is_read);
+        self.requests = changes;
+        reads
     }
 
     /// Answers every change.

@@ -41,8 +41,8 @@ impl Worker {
             Ok(Ok(results)) => Ok(AttemptStep::Done(self.applied(&basis, data, &results))),
             Ok(Err(MultiError::Operation { index, refusal })) => {
                 let verdict = AttemptVerdict::of(Attempt::part(index), refusal);
-                if let (AttemptVerdict::Stale, Some(stale)) = (verdict, &basis)
-                    && !doubts.may_have_changed_the_node()
+                if let (AttemptVerdict::Stale, Some(stale), false) =
+                    (verdict, &basis, doubts.may_have_changed_the_node())
                 {
                     doubts.refute(stale);
                 }

@@ -50,9 +50,7 @@ pub(super) fn enter(
     ready: Option<Ready>,
     members: Option<&BTreeMap<String, Zxid>>,
 ) -> Enter {
-    if let Some(ready) = ready
-        && czxid < ready.zxid
-    {
+    if let Some(ready) = ready.filter(|ready| czxid < ready.zxid) {
         return Enter::Inside(ready);
     }
     if !listed.iter().any(|name| name == own) {

@@ -202,9 +202,7 @@ impl Rendezvous {
                     let mut reply = session.read(|wire| wire.exists(&path));
                     session.await_reply(&mut reply, deadline).await?.map(|stat| (stat, None))
                 };
-                if let Some((stat, watch)) = node
-                    && is_in_round(stat.czxid, ready)
-                {
+                if let Some((stat, watch)) = node.filter(|(stat, _)| is_in_round(stat.czxid, ready)) {
                     if stat.ephemeral_owner == 0 {
                         self.warn_of_unowned(&name, &stat);
                         continue;

@@ -90,9 +90,10 @@ impl Session {
     pub(super) fn confirmed(&self, connection: u64, sent: BootInstant) {
         self.lease().forget_silence();
         // The request was sent on one connection and answered on another, so it proves nothing about either.
-        if self.connection() == Some(connection)
-            && let Some(margin) = self.lease().confirmed(connection, sent)
-        {
+        if self.connection() != Some(connection) {
+            return;
+        }
+        if let Some(margin) = self.lease().confirmed(connection, sent) {
             metrics::lease_margin(|| self.holds_something().then_some(margin));
         }
     }

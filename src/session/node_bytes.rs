@@ -127,9 +127,8 @@ impl NodeBytes {
     pub(crate) fn found(&self, path: &str) {
         let mut ledger = self.0.lock();
         let before = ledger.used;
-        if !ledger.nodes.contains_key(path)
-            && let Some(created_by) = ledger.take_doubt(path, u64::MAX)
-        {
+        let is_known = ledger.nodes.contains_key(path);
+        if let Some(created_by) = (!is_known).then(|| ledger.take_doubt(path, u64::MAX)).flatten() {
             let bytes = path.len() + FRAME;
             ledger.used += bytes;
             ledger.nodes.insert(path.to_owned(), ChargedNode { bytes, created_by, ..ChargedNode::default() });
@@ -142,8 +141,12 @@ impl NodeBytes {
         let prefix = directory.listed_child(&create_id.to_string());
         let mut ledger = self.0.lock();
         let before = ledger.used;
-        let forgotten = ledger.in_doubt.extract_if(.., |_, (path, _)| path.starts_with(&prefix));
-        let freed: usize = forgotten.map(|(_, (_, bytes))| bytes).sum();
+        let mut freed = 0;
+        ledger.in_doubt.retain(|_, (path, bytes)| {
+            let is_forgotten = path.starts_with(&prefix);
+            freed += if is_forgotten { *bytes } else { 0 };
+            !is_forgotten
+        });
         ledger.used -= freed;
         ledger.moved_from(before);
     }
@@ -237,10 +240,8 @@ impl Ledger {
     }
 
     fn remove_unused(&mut self, path: &str) {
-        if self.nodes.get(path).is_some_and(|node| node.in_flight == 0 && node.created_by == 0)
-            && let Some(node) = self.nodes.remove(path)
-        {
-            self.used -= node.bytes;
+        if self.nodes.get(path).is_some_and(|node| node.in_flight == 0 && node.created_by == 0) {
+            self.used -= self.nodes.remove(path).map_or(0, |node| node.bytes);
         }
     }
 

@@ -48,7 +48,8 @@ impl ZxidHistory {
 
     /// To be called before a write is sent.
     pub(crate) fn before_write(&self) -> SeenBefore {
-        SeenBefore(Zxid::new(self.highest.load(Ordering::Acquire).cast_signed()))
+        let highest = self.highest.load(Ordering::Acquire);
+        SeenBefore(Zxid::new(i64::from_ne_bytes(highest.to_ne_bytes())))
     }
 
     /// Records that a write was applied by this transaction. Returns the proof that the servers went back, if

@@ -191,10 +191,10 @@ impl<T> View<T> {
     pub async fn await_until(&self, point: impl Into<ViewPoint>) -> Result<Arc<Snapshot<T>>, Error> {
         let snapshot = self.snapshot();
         // One read showed the whole of a single node. Of several nodes, each read shows its own.
-        if let (ViewScope::Node, ViewState::Live) = (self.inner.scope, snapshot.state())
-            && let (ViewPoint(Some(zxid)), Some(root)) = (point.into(), snapshot.root())
-            && root.stat().mzxid >= zxid
-        {
+        let is_one_read = matches!((self.inner.scope, snapshot.state()), (ViewScope::Node, ViewState::Live));
+        let ViewPoint(awaited) = point.into();
+        let has_come = |zxid| snapshot.root().is_some_and(|root| root.stat().mzxid >= zxid);
+        if is_one_read && awaited.is_some_and(has_come) {
             return Ok(snapshot);
         }
         self.sync().await

@@ -74,9 +74,8 @@ impl<'a> ReadsInFlight<'a> {
                 ReadRequest::Data(path) => {
                     let reads = room.as_ref().map_or(1, ReadRoom::reads);
                     let mut requests = vec![ReadRequest::Data(path)];
-                    while requests.len() < reads
-                        && let Some(next) = mirror.next_request(is_data)
-                    {
+                    while requests.len() < reads {
+                        let Some(next) = mirror.next_request(is_data) else { break };
                         requests.push(next);
                     }
                     let room = room.map(|mut room| {
@@ -136,9 +135,7 @@ impl<'a> ReadsInFlight<'a> {
 
     fn read_data(&mut self, mut requests: Vec<ReadRequest>, room: Option<ReadRoom>) {
         let learn = |sizes: &[usize]| room.into_iter().for_each(|room| room.answered(sizes.iter().copied()));
-        if requests.len() == 1
-            && let Some(ReadRequest::Data(path)) = requests.first()
-        {
+        if let [ReadRequest::Data(path)] = requests.as_slice() {
             let (whole, request) = (self.whole(path), requests.remove(0));
             let answer = |(data, stat): Data| {
                 learn(&[data.len()]);

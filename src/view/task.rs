@@ -285,8 +285,10 @@ impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
             return;
         }
         self.hub.publish(ViewState::Live, &mut self.mirror);
-        let is_settled = |cause: u64| self.mirror.is_finished(cause);
-        let settled: Vec<_> = self.settling.extract_if(.., |(cause, _)| is_settled(*cause)).collect();
+        let is_settled = |(cause, _): &(u64, _)| self.mirror.is_finished(*cause);
+        let (settled, settling): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.settling).into_iter().partition(is_settled);
+        self.settling = settling;
         for sync in settled.into_iter().flat_map(|(_, syncs)| syncs) {
             let _ = sync.send(());
         }

@@ -38,6 +38,7 @@ impl Stat {
     pub fn children_made(&self) -> i32 {
         // A child that no longer exists was created and deleted, so it counts twice. The sum is even, and may
         // have overflowed its 32 bits.
-        (self.child_version.wrapping_add(self.children).cast_unsigned() / 2).cast_signed()
+        let sum = u32::from_ne_bytes(self.child_version.wrapping_add(self.children).to_ne_bytes());
+        i32::from_ne_bytes((sum / 2).to_ne_bytes())
     }
 }

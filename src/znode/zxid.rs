@@ -26,13 +26,13 @@ impl Zxid {
     /// The zxid with this number, as ZooKeeper's own clients have it.
     #[must_use]
     pub const fn new(number: i64) -> Self {
-        Self(number.cast_unsigned())
+        Self(u64::from_ne_bytes(number.to_ne_bytes()))
     }
 
     /// The number, as ZooKeeper's own clients have it.
     #[must_use]
     pub const fn get(self) -> i64 {
-        self.0.cast_signed()
+        i64::from_ne_bytes(self.0.to_ne_bytes())
     }
 
     /// The number of the leader that the write went through: the upper 32 bits. Each leader has a greater one

@@ -38,6 +38,10 @@ fn every_published_package_says_what_the_registry_shows() {
         for key in ["description", "readme", "keywords", "categories"] {
             assert!(!setting(&manifest, key).is_empty(), "{manifest} has no {key}");
         }
+        let has_compiler = text.contains("\nrust-version.workspace = true\n");
+        let needs_later =
+            ["redis/", "cli/", "tests/server/"].iter().any(|folder| manifest.starts_with(folder));
+        assert!(has_compiler != needs_later, "{manifest}: docs/versions.md says which Rust it needs");
         let has_pages = !setting(&manifest, "documentation").is_empty();
         assert_eq!(has_pages, front_page(&manifest).is_some(), "{manifest} and docs.rs");
         // The registry takes no more.

@@ -116,7 +116,6 @@ fn every_package_keeps_the_rules_of_the_workspace() {
         for line in [
             "version.workspace = true",
             "edition.workspace = true",
-            "rust-version.workspace = true",
             "license.workspace = true",
             "[lints]\nworkspace = true",
         ] {

@@ -52,9 +52,8 @@ where
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
         let mut this = self.project();
-        if let Some(hold) = this.hold
-            && let Poll::Ready(lost) = hold.poll_lost(context)
-        {
+        let lost = this.hold.as_mut().map(|hold| hold.poll_lost(context));
+        if let Some(Poll::Ready(lost)) = lost {
             *this.hold = None;
             this.inner.set(None);
             return Poll::Ready(Some(Err(HoldLost::from(lost).into())));

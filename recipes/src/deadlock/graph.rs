@@ -152,9 +152,8 @@ impl Graph {
                     }
                     continue;
                 }
-                if let Some(requests) = blocked.get_mut(node.actor)
-                    && !requests.contains(&node.request)
-                {
+                let requests = blocked.get_mut(node.actor);
+                if let Some(requests) = requests.filter(|requests| !requests.contains(&node.request)) {
                     requests.push(node.request);
                 }
                 ahead.add(*node);

@@ -44,10 +44,8 @@ pub(super) struct Taken {
 impl Blocks {
     /// Takes the next id.
     pub(super) fn take(&mut self) -> Taken {
-        if self.present.left == 0
-            && let Some(next) = self.next.take()
-        {
-            self.present = next;
+        if self.present.left == 0 {
+            self.present = self.next.take().unwrap_or(self.present);
         }
         let block = &mut self.present;
         let id = (block.left > 0).then_some(block.next);

@@ -231,10 +231,10 @@ impl CountDownLatch {
         let mut changes = view.changes();
         loop {
             let snapshot = view.ready().await?;
-            if let Some(node) = snapshot.root()
-                && node.value()?.is_open_for(generation)
-            {
-                return Ok(());
+            if let Some(node) = snapshot.root() {
+                if node.value()?.is_open_for(generation) {
+                    return Ok(());
+                }
             }
             if changes.next().await.is_none() {
                 return Err(Error::Closed);

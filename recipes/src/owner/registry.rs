@@ -218,10 +218,9 @@ impl Drop for OwnerEntry {
         // The entry may be that of the owner's next hold.
         let key = (self.path.clone(), self.owner.id());
         self.registry.entries.remove_if(&key, |_, (number, _)| *number == self.number);
-        if let Some(mut held) = self.registry.by_owner.get_mut(&self.owner.id())
-            && let Some(at) = held.iter().position(|held| held.number == self.number)
-        {
-            held.swap_remove(at);
+        if let Some(mut held) = self.registry.by_owner.get_mut(&self.owner.id()) {
+            let at = held.iter().position(|held| held.number == self.number);
+            at.into_iter().for_each(|at| drop(held.swap_remove(at)));
         }
         self.registry.by_owner.remove_if(&self.owner.id(), |_, held| held.is_empty());
     }

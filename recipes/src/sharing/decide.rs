@@ -294,7 +294,7 @@ impl<N, W> SharingState<N, W> {
             return None;
         };
         let has_to_start = tenure.contenders.ask(policy, now);
-        if has_to_start && let Some(common) = common {
+        if let Some(common) = common.filter(|_| has_to_start) {
             tenure.contenders.learn(common.contenders, policy, now);
         }
         has_to_start.then_some(SharingEffect::WatchContenders { tenure: tenure.number })

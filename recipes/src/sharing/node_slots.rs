@@ -109,11 +109,14 @@ impl<N> NodeSlots<N> {
 
     /// Removes the idle nodes of these tenures.
     pub(super) fn end_idle(&mut self, is_of: impl Fn(&Tenure) -> bool) -> Vec<N> {
-        let is_ended = |slot: &mut NodeSlot<N>| {
+        let is_ended = |slot: &NodeSlot<N>| {
             matches!(slot.phase, SlotPhase::Idle(..)) && slot.tenure.as_ref().is_some_and(&is_of)
         };
-        let ended = self.slots.extract_if(.., is_ended);
+        let (ended, slots): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.slots).into_iter().partition(is_ended);
+        self.slots = slots;
         ended
+            .into_iter()
             .filter_map(|slot| if let SlotPhase::Idle(node, _) = slot.phase { Some(node) } else { None })
             .collect()
     }

@@ -58,7 +58,8 @@ impl<T> WorkItem<T> {
         worker.hold.report_loss();
         let Claimed { stored, value, claimed_at, version } = claimed;
         let generation = worker.hold.fencing_token().generation();
-        let token = FencingToken::new(claimed_at.get().cast_unsigned()).in_generation(generation);
+        let token =
+            FencingToken::new(u64::from_ne_bytes(claimed_at.get().to_ne_bytes())).in_generation(generation);
         let path = queue.item_path(name)?;
         let failed = queue.failed_directory()?.child(&name.among_failed())?;
         let (layout, items, attempts_max) = (queue.layout, queue.items.clone(), queue.attempts_max);
@@ -262,6 +263,7 @@ impl<T> WorkItem<T> {
         if judge_free(&stored, now, self.attempts_max) != Verdict::Exhausted {
             let (path, version, is_own) = (self.path.clone(), self.version, self.layout.is_own());
             if !is_own {
+                let path = self.hold().manager().whole_path(&path);
                 info!(%path, attempts = stored.attempts, reason, "an item failed");
             }
             let write = |txn: Txn<'static>| match is_own {
@@ -280,7 +282,8 @@ impl<T> WorkItem<T> {
                 Err(error) => return Err(error),
             }
         }
-        info!(path = %self.path, attempts = stored.attempts, reason, "an item failed too often");
+        let path = manager.whole_path(&self.path);
+        info!(%path, attempts = stored.attempts, reason, "an item failed too often");
         self.done_with(|txn| txn.create(target, data)).await?;
         Ok(true)
     }

@@ -39,7 +39,8 @@ impl StoredItem {
     /// The item after an attempt that failed at this time, for this reason.
     pub(super) fn failed(mut self, reason: &str, time: i64) -> Self {
         let reason: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let end = reason.floor_char_boundary(REASON_BYTES_MAX);
+        let mut ends = (0..=REASON_BYTES_MAX.min(reason.len())).rev();
+        let end = ends.find(|end| reason.is_char_boundary(*end)).unwrap_or_default();
         let by = self.claim.as_deref().unwrap_or("nobody");
         self.failures.push(format!("{time} {by} {}", reason.get(..end).unwrap_or_default()));
         let surplus = self.failures.len().saturating_sub(FAILURES_MAX);

@@ -66,9 +66,8 @@ impl<P: Clone> LocalQueue<P> {
 
     /// Ends the contender's wait.
     pub(super) fn forget_waiter(&mut self, key: EntryKey) {
-        if let Some(before) = key.sequence.checked_sub(1)
-            && self.sequence_waiters.get(&before).is_some_and(|waiter| waiter.node == key.node)
-        {
+        let Some(before) = key.sequence.checked_sub(1) else { return };
+        if self.sequence_waiters.get(&before).is_some_and(|waiter| waiter.node == key.node) {
             self.sequence_waiters.remove(&before);
         }
     }
@@ -79,9 +78,10 @@ impl<P: Clone> LocalQueue<P> {
         let oldest = self.unsequenced.first().copied().unwrap_or(u64::MAX);
         let mut effects = Vec::new();
         // A create that was sent later gets a greater number, so it is no predecessor.
-        while let Some(first) = self.sequence_waiters.first_entry()
-            && first.get().order < oldest
-        {
+        while let Some(first) = self.sequence_waiters.first_entry() {
+            if first.get().order >= oldest {
+                break;
+            }
             effects.push(Effect::JudgeBySequence { node: first.remove().node });
         }
         effects

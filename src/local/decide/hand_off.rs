@@ -100,9 +100,8 @@ impl<P: Clone> LocalQueue<P> {
     ) -> Vec<Effect<P>> {
         let ReleaseInFlight { key, head, checks } = release;
         let mut effects = Vec::new();
-        if let Some(head) = head.filter(|head| connection == Some(head.connection))
-            && let Some(mut granted) = self.hand_off_to(key)
-        {
+        let head = head.filter(|head| connection == Some(head.connection));
+        if let Some((head, mut granted)) = head.and_then(|head| Some((head, self.hand_off_to(key)?))) {
             granted.retain(|sequence| self.node_at(*sequence).is_some_and(|node| checks.contains(&node)));
             effects = self.grant(granted, &head, payload.clone());
             self.remember(ReleasedHead { payload, ..head });

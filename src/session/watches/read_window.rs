@@ -136,9 +136,8 @@ mod tests {
     fn read_all(window: &ReadWindow, mut sizes: &[usize]) -> (usize, usize) {
         let (mut in_flight, mut largest, mut requests) = (std::collections::VecDeque::new(), 0, 0);
         while !sizes.is_empty() || !in_flight.is_empty() {
-            while !sizes.is_empty()
-                && let Some(mut room) = window.try_reserve(64)
-            {
+            while !sizes.is_empty() {
+                let Some(mut room) = window.try_reserve(64) else { break };
                 room.shrink_to(sizes.len());
                 let (asked, rest) = sizes.split_at(room.reads());
                 in_flight.push_back((room, asked));

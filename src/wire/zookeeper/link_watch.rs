@@ -100,13 +100,12 @@ impl Drop for LinkWatch {
     fn drop(&mut self) {
         let mut next = self.read(|seen| seen.next.clone());
         // The client is about to publish the end of the session.
-        if !self.state().is_terminated()
-            && let Ok(runtime) = Handle::try_current()
-        {
+        if self.state().is_terminated() {
+            return;
+        }
+        if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                while let Some((state, watcher)) = next.await
-                    && !state.is_terminated()
-                {
+                while let Some((state, watcher)) = next.await.filter(|(state, _)| !state.is_terminated()) {
                     next = next_change(state, Some(watcher), CancellationToken::new());
                 }
             });

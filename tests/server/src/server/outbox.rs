@@ -53,7 +53,8 @@ impl Queue {
     }
 
     fn take(&mut self, wanted: impl FnOnce(&mut Parcel) -> bool) -> Option<Parcel> {
-        let parcel = self.parcels.pop_front_if(wanted)?;
+        let parcel =
+            self.parcels.front_mut().is_some_and(wanted).then(|| self.parcels.pop_front()).flatten()?;
         self.weight = self.weight.saturating_sub(parcel.weight());
         Some(parcel)
     }
