@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::panic::Location;
 use std::sync::Arc;
 
 use crate::environment::ensure_runtime;
@@ -31,6 +32,10 @@ pub trait HoldExt: Sized {
     /// Ends [`defer_loss_report`](Self::defer_loss_report): the hold is the caller's now. A loss in between
     /// is reported at once.
     fn report_loss(&self);
+
+    /// Records the call that acquired the hold, for messages: see [`HeldHere`](crate::HeldHere). The first
+    /// place stays.
+    fn set_place(&self, place: &'static Location<'static>);
 
     /// A monitor of the hold's node, for a task that does not hold it.
     #[must_use]
@@ -161,6 +166,10 @@ impl HoldExt for Hold {
 
     fn report_loss(&self) {
         self.report_loss();
+    }
+
+    fn set_place(&self, place: &'static Location<'static>) {
+        self.registration.set_place(place);
     }
 
     fn monitor(&self) -> NodeMonitor {

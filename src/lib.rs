@@ -62,7 +62,8 @@ pub use lockkeeper_lock::count_of;
 pub use lockkeeper_lock::{BootInstant, Deadline, ErrorKind, FencingToken, FencingTokenError};
 
 pub use self::error::{
-    ConfigError, ConnectError, Error, LossReason, Lost, Operation, Outcome, Phase, Refusal, TxnError,
+    ConfigError, ConnectError, Error, HeldHere, LossReason, Lost, Operation, Outcome, Phase, Refusal,
+    TxnError,
 };
 pub use self::hold::{Changes, DetachedNode, Hold, NamedNode, NodeMonitor, Read, ReadResult};
 pub use self::inspect::{AgeClock, ContenderInfo, Identity, NodeInfo, Role};

@@ -166,7 +166,12 @@ mod tests {
 
     #[test]
     fn each_kind_of_error_has_its_code() {
-        let queued = Phase::Queued { predecessor: String::new(), predecessor_data: String::new(), ahead: 1 };
+        let queued = Phase::Queued {
+            predecessor: String::new(),
+            predecessor_data: String::new(),
+            ahead: 1,
+            held_here: None,
+        };
         let no_server = ConnectError::Timeout {
             servers: "a:1".to_owned(),
             waited: Duration::ZERO,

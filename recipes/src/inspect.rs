@@ -25,4 +25,4 @@ pub use crate::survey::{Survey, SurveyGroup, SurveyQueue};
 #[doc(inline)]
 pub use crate::work_queue::{FailedItem, ItemInfo, ItemState, WorkQueueInspection};
 #[doc(inline)]
-pub use lockkeeper_core::{AgeClock, ContenderInfo, Identity, Kind, NodeInfo, RegisterInfo, Role};
+pub use lockkeeper_core::{AgeClock, ContenderInfo, HeldHere, Identity, Kind, NodeInfo, RegisterInfo, Role};

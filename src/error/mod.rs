@@ -2,6 +2,7 @@
 //! areas.
 
 mod connect;
+mod held_here;
 mod kind;
 mod loss;
 mod operation_error;
@@ -12,6 +13,7 @@ mod refusal;
 pub(crate) mod release;
 
 pub use self::connect::ConnectError;
+pub use self::held_here::HeldHere;
 pub use self::loss::{LossReason, Lost};
 pub use self::operation_error::{Error, TxnError};
 pub use self::outcome::Outcome;

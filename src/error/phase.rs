@@ -2,6 +2,8 @@ use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::panic::Location;
 
+use super::held_here::HeldHere;
+
 /// The wait of an operation at the time when its deadline passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -18,6 +20,8 @@ pub enum Phase {
         predecessor_data: String,
         /// How many contenders were ahead when the queue was last read.
         ahead: u32,
+        /// The manager's own hold of the lock, if it has one: then the wait may be for itself.
+        held_here: Option<Box<HeldHere>>,
     },
     /// The confirmation of the session by the ensemble, after a gap.
     Confirmation,
@@ -33,11 +37,12 @@ impl Display for Phase {
         match self {
             Self::Connecting => formatter.write_str("waiting for a connection"),
             Self::Answer => formatter.write_str("waiting for the server's answer"),
-            Self::Queued { predecessor, predecessor_data, ahead } => {
+            Self::Queued { predecessor, predecessor_data, ahead, held_here } => {
                 write!(
                     formatter,
                     "waiting in the queue behind {predecessor} [{predecessor_data}], {ahead} ahead"
-                )
+                )?;
+                held_here.as_ref().map_or(Ok(()), |held| write!(formatter, "; the lock is {held}"))
             }
             Self::Confirmation => formatter.write_str("waiting for the ensemble to confirm the session"),
             Self::Recipe(text) => formatter.write_str(text),

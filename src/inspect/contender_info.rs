@@ -1,6 +1,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::identity::Identity;
+use crate::error::HeldHere;
 use crate::hold::is_request;
 use crate::time::server_clock::instant;
 use crate::wire::Stat;
@@ -53,6 +54,7 @@ pub struct ContenderInfo {
     pub(super) stat: Stat,
     pub(super) age: Duration,
     pub(super) age_clock: AgeClock,
+    pub(super) held_here: Option<HeldHere>,
     /// Of fencing tokens.
     pub(super) generation: u32,
 }
@@ -108,6 +110,13 @@ impl ContenderInfo {
     #[must_use]
     pub fn identity(&self) -> Identity {
         Identity::read(self.data.as_deref().unwrap_or_default())
+    }
+
+    /// The hold of this manager that rests on the node, if it is a hold of the manager that inspects: where
+    /// its guard was acquired.
+    #[must_use]
+    pub fn held_here(&self) -> Option<HeldHere> {
+        self.held_here
     }
 
     /// Whether the node received a revoke request, by a [`Revoker`](crate::Revoker) or Curator's.

@@ -165,8 +165,11 @@ fn describe(
     let children: Vec<Child> = names.into_iter().zip(&nodes).map(child).collect();
     let info = |judged: Judged| {
         let (child, node) = (children.get(judged.child)?, nodes.get_mut(judged.child)?.take()?);
-        let path = ZnodePath::of_node(&queues.first()?.directory().listed_child(&child.name));
-        Some(clock.info(path, node, judged))
+        let (queue, is_holder) = (queues.first()?, judged.role == Role::Holder);
+        let path = ZnodePath::of_node(&queue.directory().listed_child(&child.name));
+        let full = || queue.full_directory().listed_child(&child.name);
+        let held_here = is_holder.then(|| queue.manager().hold_registry().held_at(&full())).flatten();
+        Some(ContenderInfo { held_here, ..clock.info(path, node, judged) })
     };
     judge(&children, &rules).into_iter().filter_map(info).collect()
 }
@@ -198,6 +201,6 @@ impl Clock {
         let age = Duration::from_millis(self.now.saturating_sub(stat.ctime).max(0).unsigned_abs());
         let Judged { role, position, kind, .. } = judged;
         let (age_clock, generation) = (self.by, self.generation);
-        ContenderInfo { path, role, position, kind, data, stat, age, age_clock, generation }
+        ContenderInfo { path, role, position, kind, data, stat, age, age_clock, held_here: None, generation }
     }
 }

@@ -77,10 +77,6 @@ impl QueueEntry {
         entry
     }
 
-    pub(crate) fn directory(&self) -> &str {
-        &self.queue.directory
-    }
-
     /// Resolves when the queue has decided, or the node is lost.
     pub(crate) async fn local_wake(&self) -> Result<LocalWake, Lost> {
         self.node

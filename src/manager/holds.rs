@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug, Formatter};
+use std::panic::Location;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll};
 
 use futures::Stream;
@@ -12,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tracing::{debug, warn};
 
-use crate::error::{LossReason, Lost};
+use crate::error::{HeldHere, LossReason, Lost};
 use crate::session::OwnedNode;
 use crate::telemetry::metrics;
 use crate::telemetry::timers::HoldTimer;
@@ -114,6 +115,26 @@ impl HoldRegistry {
         registrations.iter().any(|registration| registration.is_valid())
     }
 
+    /// A valid hold of a caller that rests on a node in `directory`.
+    pub(crate) fn held_here(&self, directory: &str) -> Option<HeldHere> {
+        self.find(directory, |path| path.rsplit_once('/').is_some_and(|(parent, _)| parent == directory))
+    }
+
+    /// The valid hold of a caller that rests on the node at `path`.
+    pub(crate) fn held_at(&self, path: &str) -> Option<HeldHere> {
+        self.find(path.rsplit_once('/')?.0, |held| held == path)
+    }
+
+    fn find(&self, directory: &str, is_meant: impl Fn(&str) -> bool) -> Option<HeldHere> {
+        let registrations: Vec<Arc<HoldRegistration>> = {
+            let paths = self.paths.lock();
+            let here = paths.range(directory.to_owned()..).take_while(|(key, _)| key.starts_with(directory));
+            here.flat_map(|(_, here)| here.registrations.iter().filter_map(Weak::upgrade)).collect()
+        };
+        let found = registrations.iter().find(|hold| hold.is_of_a_caller() && hold.has_node(&is_meant))?;
+        Some(HeldHere { place: found.place.get().copied() })
+    }
+
     /// The number of holds that are not lost.
     pub(crate) fn held(&self) -> u32 {
         self.held.load(Ordering::Acquire)
@@ -172,6 +193,8 @@ pub(crate) struct HoldRegistration {
     has_ended: AtomicBool,
     loss_report: Mutex<LossReport>,
     timer: HoldTimer,
+    /// The call that acquired the first guard of the hold, if it is known.
+    place: OnceLock<&'static Location<'static>>,
 }
 
 /// When a loss is logged and counted.
@@ -206,6 +229,7 @@ impl HoldRegistration {
             has_ended: AtomicBool::new(false),
             loss_report: Mutex::new(LossReport::AtOnce),
             timer,
+            place: OnceLock::new(),
         });
         registry.held.fetch_add(1, Ordering::AcqRel);
         registry
@@ -235,6 +259,20 @@ impl HoldRegistration {
     fn is_valid(&self) -> bool {
         let is_valid = |node: &Weak<OwnedNode>| node.upgrade().is_some_and(|node| node.verdict().is_ok());
         !self.has_ended.load(Ordering::Acquire) && self.nodes.iter().all(is_valid)
+    }
+
+    /// Whether a caller has the hold, and it is valid. A step of an acquire has none.
+    fn is_of_a_caller(&self) -> bool {
+        matches!(*self.loss_report.lock(), LossReport::AtOnce) && self.is_valid()
+    }
+
+    fn has_node(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+        self.nodes.iter().filter_map(Weak::upgrade).any(|node| is_meant(node.path()))
+    }
+
+    /// Records the call that acquired the hold. The first one stays.
+    pub(crate) fn set_place(&self, place: &'static Location<'static>) {
+        let _ = self.place.set(place);
     }
 
     pub(crate) fn timer(&self) -> &HoldTimer {

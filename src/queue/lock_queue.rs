@@ -5,7 +5,7 @@ use tracing::{Span, debug_span, field};
 use uuid::Uuid;
 
 use super::rule::Rule;
-use crate::error::{ConfigError, Error};
+use crate::error::{ConfigError, Error, HeldHere};
 use crate::hold::{self, Changes, NodeMonitor, Read, ReadResult};
 use crate::local::QueueEntry;
 use crate::local::decide::ContenderKind;
@@ -281,6 +281,15 @@ impl LockQueue {
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.manager.hold_registry().is_held(&self.key())
+    }
+
+    /// A valid hold of this manager in the queue's directory, by any recipe, if there is one. Costs no
+    /// request.
+    ///
+    /// It is for messages: a wait behind it may be a wait of a task for itself.
+    #[must_use]
+    pub fn held_here(&self) -> Option<HeldHere> {
+        self.manager.hold_registry().held_here(self.full_directory.as_str())
     }
 
     /// The node of this name never blocks a contender of this queue.

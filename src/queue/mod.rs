@@ -38,6 +38,7 @@ mod exchange;
 #[cfg(test)]
 mod expired_hold_test;
 mod lock_queue;
+mod long_wait;
 mod lost_create;
 #[cfg(test)]
 mod lost_head_test;

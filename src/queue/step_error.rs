@@ -1,5 +1,6 @@
 //! Why a step of a wait ends early.
 
+use super::lock_queue::LockQueue;
 use crate::error::{Error, LossReason, Phase};
 use crate::manager::ConnectionManager;
 use crate::session::Stop;
@@ -55,13 +56,14 @@ pub(crate) fn time_left(deadline: Deadline, path: &str, phase: Phase) -> Result<
 /// The deadline passed behind this predecessor.
 pub(crate) fn queued_timeout(
     deadline: Deadline,
-    directory: &str,
+    queue: &LockQueue,
     predecessor: &str,
     predecessor_data: String,
     ahead: u32,
 ) -> StepError {
-    let phase = Phase::Queued { predecessor: predecessor.to_owned(), predecessor_data, ahead };
-    Error::timed_out(deadline, directory, phase).into()
+    let (predecessor, held_here) = (predecessor.to_owned(), queue.held_here().map(Box::new));
+    let phase = Phase::Queued { predecessor, predecessor_data, ahead, held_here };
+    Error::timed_out(deadline, queue.full_directory().as_str(), phase).into()
 }
 
 /// The sequence numbers of this directory are exhausted, and determine no order any more.

@@ -184,6 +184,7 @@ impl Ticket {
                 predecessor: predecessors.predecessor().to_string(),
                 predecessor_data: "not read".to_owned(),
                 ahead: predecessors.ahead(),
+                held_here: self.queue.held_here().map(Box::new),
             },
             _ => Phase::Answer,
         };

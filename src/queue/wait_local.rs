@@ -1,8 +1,9 @@
 //! The wait behind a node of this session: the hand-off in memory ends it.
 
-use tracing::{debug, info};
+use tracing::debug;
 
 use super::lock_queue::LockQueue;
+use super::long_wait::log_long_wait;
 use super::predecessors::Predecessors;
 use super::queued_node::{QueueState, QueuedNode};
 use super::step_error::{StepError, queued_timeout};
@@ -29,7 +30,7 @@ impl QueuedNode {
         let wait = entry.as_ref().map(|entry| entry.record_predecessor(predecessors.predecessor()));
         match (entry, wait) {
             (Some(me), Some(LocalWait::Behind(predecessor))) => {
-                self.wait_local(&me, &predecessor, deadline).await
+                self.wait_local(queue, &me, &predecessor, deadline).await
             }
             (_, Some(LocalWait::Over(wake))) => {
                 self.end_local_wait(wake);
@@ -43,6 +44,7 @@ impl QueuedNode {
     /// Waits for a node of this session. Its delete is known without a watch.
     async fn wait_local(
         &mut self,
+        queue: &LockQueue,
         me: &QueueEntry,
         predecessor: &LocalNode,
         deadline: Deadline,
@@ -83,11 +85,10 @@ impl QueuedNode {
                 }
                 () = limit.passed() => {
                     if deadline.has_passed() {
-                        return Err(queued_timeout(deadline, me.directory(), name, owner(), me.ahead()));
+                        return Err(queued_timeout(deadline, queue, name, owner(), me.ahead()));
                     }
                     if own_watch_due.take().is_none() {
-                        let (owner, waited) = (owner(), deadline.waited());
-                        info!(path, predecessor = name, owner, ?waited, "still waiting in the queue");
+                        log_long_wait(queue, path, name, &owner(), deadline);
                     }
                     None
                 }

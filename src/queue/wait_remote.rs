@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use super::lock_queue::LockQueue;
+use super::long_wait::log_long_wait;
 use super::predecessors::OnDeleted;
 use super::queued_node::{PendingWatch, QueueState, QueuedNode};
 use super::step_error::{StepError, queued_timeout, time_left};
@@ -76,7 +77,7 @@ impl QueuedNode {
         debug!(
             path = self.registration.0.path(), predecessor = %watched, owner, ahead, "waiting in the queue"
         );
-        match self.sleep(watched, &owner, watch, pending.connection, deadline).await? {
+        match self.sleep(queue, watched, &owner, watch, pending.connection, deadline).await? {
             // The server sends the event of the own node first, if that node was deleted first.
             _ if self.registration.0.settle().is_err() => Err(self.deleted()),
             WakeReason::Blocker(WatchEvent::Deleted) => {
@@ -99,9 +100,7 @@ impl QueuedNode {
             }
             WakeReason::Myself => Err(self.deleted()),
             WakeReason::SessionOver => Err(self.session().loss().map_or(StepError::Restart, StepError::from)),
-            WakeReason::Time => {
-                Err(queued_timeout(deadline, queue.full_directory().as_str(), watched.as_str(), owner, ahead))
-            }
+            WakeReason::Time => Err(queued_timeout(deadline, queue, watched.as_str(), owner, ahead)),
         }
     }
 
@@ -117,6 +116,7 @@ impl QueuedNode {
     /// Waits for an event of `watch`. A long waiter also watches its own node, to notice when it is deleted.
     async fn sleep(
         &mut self,
+        queue: &LockQueue,
         predecessor: &NodeName,
         owner: &str,
         mut watch: NodeWatch,
@@ -147,8 +147,7 @@ impl QueuedNode {
                         let own_watch = self.ask_own_watch();
                         Box::pin(self.keep_own_watch(own_watch, deadline)).await?;
                     } else {
-                        let waited = deadline.waited();
-                        info!(path = me.path(), %predecessor, owner, ?waited, "still waiting in the queue");
+                        log_long_wait(queue, me.path(), predecessor.as_str(), owner, deadline);
                     }
                 }
             }

@@ -10,6 +10,7 @@
 mod deadlocked;
 mod documented;
 mod ended;
+mod held_here;
 mod kept;
 mod levels;
 mod measured;

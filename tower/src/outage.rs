@@ -203,8 +203,12 @@ mod tests {
         assert!(matches!(ask(&outage, Err(timeout(Phase::Connecting))).await, Err(Denial::Undecided)));
         assert!(is_known(&outage));
         // The servers may have answered before the outage only.
-        let queued =
-            Phase::Queued { predecessor: "lock-1".to_owned(), predecessor_data: String::new(), ahead: 1 };
+        let queued = Phase::Queued {
+            predecessor: "lock-1".to_owned(),
+            predecessor_data: String::new(),
+            ahead: 1,
+            held_here: None,
+        };
         assert!(matches!(ask(&outage, Err(timeout(queued))).await, Err(Denial::Busy(None))));
         assert!(is_known(&outage));
         assert!(matches!(ask(&outage, Ok(None)).await, Err(Denial::Busy(None))));

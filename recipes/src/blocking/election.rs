@@ -18,6 +18,11 @@ use crate::election::{CandidateState, Leader, TermPauses};
 /// The work of a thread cannot be dropped when its leadership is lost: call [`Guard::check`] between the
 /// steps of the work.
 ///
+/// # Methods
+///
+/// [`campaign`](Self::campaign), [`try_campaign`](Self::try_campaign), [`lead`](Self::lead), and others; and
+/// those of every [`Blocking`](super::Blocking).
+///
 /// # Examples
 ///
 /// ```
@@ -36,6 +41,10 @@ use crate::election::{CandidateState, Leader, TermPauses};
 pub type Election = Blocking<crate::Election>;
 
 /// The leadership of an [`Election`].
+///
+/// # Methods
+///
+/// Those of every [`Guard`](super::Guard), and [`resign`](Self::resign).
 pub type Leadership = Guard<crate::election::LeadershipHold>;
 
 impl Leadership {
@@ -97,6 +106,7 @@ impl Election {
     ///
     /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Election::campaign`](crate::Election::campaign).
+    #[track_caller]
     pub fn campaign(&self) -> Result<Leadership, Error> {
         self.guard(self.inner.campaign())
     }
@@ -106,6 +116,7 @@ impl Election {
     /// # Errors
     ///
     /// [`Error::Timeout`], which names the predecessor. Otherwise as [`campaign`](Self::campaign).
+    #[track_caller]
     pub fn campaign_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
         self.guard(self.inner.campaign_timeout(timeout))
     }
@@ -116,6 +127,7 @@ impl Election {
     ///
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`campaign`](Self::campaign).
+    #[track_caller]
     pub fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
         self.try_guard(self.inner.try_campaign())
     }
@@ -176,14 +188,14 @@ impl Election {
                     begun = now();
                     let ended = work(&leadership);
                     if let Err(error) = leadership.resign() {
-                        info!(path = self.path().as_str(), %error, "the resignation is not confirmed");
+                        info!(path = %self.inner.whole_path(), %error, "the resignation is not confirmed");
                     }
                     if let ControlFlow::Break(value) = ended {
                         return Ok(value);
                     }
                 }
                 Err(error) if error.is_transient() => {
-                    debug!(path = self.path().as_str(), %error, "campaigning again");
+                    debug!(path = %self.inner.whole_path(), %error, "campaigning again");
                 }
                 Err(error) => return Err(error),
             }

@@ -17,9 +17,17 @@ pub struct Events<S> {
 }
 
 /// The events of holds, one by one: see the async [`HoldEvents`](lockkeeper_core::HoldEvents).
+///
+/// # Methods
+///
+/// Those of every [`Events`].
 pub type HoldEvents = Events<lockkeeper_core::HoldEvents>;
 
 /// Every change of state of a manager: see the async [`Transitions`](lockkeeper_core::Transitions).
+///
+/// # Methods
+///
+/// Those of every [`Events`].
 pub type Transitions = Events<lockkeeper_core::Transitions>;
 
 impl<S> Events<S> {

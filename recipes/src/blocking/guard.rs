@@ -28,6 +28,11 @@ pub struct Guard<H, Bound = ()> {
 /// A held [`ZooKeeperLock`](super::ZooKeeperLock), or several held together, for threads.
 ///
 /// Several locks are valid only together: if one is lost, the guard is lost.
+///
+/// # Methods
+///
+/// Those of every [`Guard`], and [`paths`](Self::paths), [`members`](Self::members) and
+/// [`fencing_tokens`](Self::fencing_tokens).
 pub type MultiLockGuard = Guard<Members>;
 
 impl<H, Bound> Guard<H, Bound> {

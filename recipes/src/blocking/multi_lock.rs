@@ -14,6 +14,11 @@ use crate::multi_lock::no_member;
 /// Several locks, taken together or not at all, for threads. Everything is as for the async
 /// [`MultiLock`](crate::MultiLock).
 ///
+/// # Methods
+///
+/// [`builder`](Self::builder), [`acquire`](Self::acquire), [`acquire_timeout`](Self::acquire_timeout),
+/// [`try_acquire`](Self::try_acquire), and others; and those of every [`Blocking`](super::Blocking).
+///
 /// # Examples
 ///
 /// ```
@@ -60,6 +65,7 @@ impl MultiLock {
     ///
     /// [`CannotBlock`] within an async task. Otherwise as
     /// [`MultiLock::acquire`](crate::MultiLock::acquire).
+    #[track_caller]
     pub fn acquire(&self) -> Result<MultiLockGuard, MultiLockError> {
         let acquired =
             self.thread.block_checked(self.inner.acquire()).map_err(|refused| self.refused(refused))?;
@@ -71,6 +77,7 @@ impl MultiLock {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire). The reason [`Error::Timeout`] names the predecessor.
+    #[track_caller]
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<MultiLockGuard, MultiLockError> {
         let acquired = self.thread.block_checked(self.inner.acquire_timeout(timeout));
         Ok(MultiLockGuard::new(acquired.map_err(|refused| self.refused(refused))??, &self.thread))
@@ -82,6 +89,7 @@ impl MultiLock {
     ///
     /// As [`acquire`](Self::acquire). The reason is [`Error::Timeout`] if there was no connection or no
     /// answer within the manager's operation timeout.
+    #[track_caller]
     pub fn try_acquire(&self) -> Result<Option<MultiLockGuard>, MultiLockError> {
         let taken =
             self.thread.block_checked(self.inner.try_acquire()).map_err(|refused| self.refused(refused))?;

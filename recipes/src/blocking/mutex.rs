@@ -13,6 +13,12 @@ use crate::sharing::HandOffPolicy;
 /// The mutex is not reentrant: a thread that acquires it again waits for itself, until its timeout. Use a
 /// [`ReentrantMutex`](super::ReentrantMutex) if functions that lock call each other.
 ///
+/// # Methods
+///
+/// [`acquire`](Self::acquire), [`acquire_timeout`](Self::acquire_timeout),
+/// [`try_acquire`](Self::try_acquire), [`with_handoff`](Self::with_handoff), [`inspect`](Self::inspect), and
+/// others; and those of every [`Blocking`](super::Blocking).
+///
 /// # Examples
 ///
 /// ```
@@ -38,6 +44,10 @@ use crate::sharing::HandOffPolicy;
 pub type Mutex = Blocking<crate::Mutex>;
 
 /// A held [`Mutex`].
+///
+/// # Methods
+///
+/// Those of every [`Guard`](super::Guard).
 pub type MutexGuard = Guard<crate::mutex::MutexHold>;
 
 impl Mutex {
@@ -116,6 +126,7 @@ impl Mutex {
     ///
     /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Mutex::acquire`](crate::Mutex::acquire).
+    #[track_caller]
     pub fn acquire(&self) -> Result<MutexGuard, Error> {
         self.guard(self.inner.acquire())
     }
@@ -125,6 +136,7 @@ impl Mutex {
     /// # Errors
     ///
     /// [`Error::Timeout`], which names the predecessor. Otherwise as [`acquire`](Self::acquire).
+    #[track_caller]
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<MutexGuard, Error> {
         self.guard(self.inner.acquire_timeout(timeout))
     }
@@ -135,6 +147,7 @@ impl Mutex {
     ///
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`acquire`](Self::acquire).
+    #[track_caller]
     pub fn try_acquire(&self) -> Result<Option<MutexGuard>, Error> {
         self.try_guard(self.inner.try_acquire())
     }

@@ -22,6 +22,11 @@ thread_local! {
 /// [`ReentrantMutex`](crate::ReentrantMutex) with an [`Owner`]. Everything else is as for that type. The node
 /// has the thread's name.
 ///
+/// # Methods
+///
+/// [`acquire`](Self::acquire), [`acquire_timeout`](Self::acquire_timeout),
+/// [`try_acquire`](Self::try_acquire), and others; and those of every [`Blocking`](super::Blocking).
+///
 /// # Examples
 ///
 /// ```
@@ -54,6 +59,10 @@ thread_local! {
 pub type ReentrantMutex = Blocking<crate::ReentrantMutex>;
 
 /// One hold of a [`ReentrantMutex`]. A drop of the thread's last guard releases the lock in the background.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](super::Guard).
 pub type ReentrantMutexGuard = Guard<OwnerShare<Reentrant>, *const ()>;
 
 impl ReentrantMutex {
@@ -93,6 +102,7 @@ impl ReentrantMutex {
     /// [`Error::Lost`] if this thread still keeps guards of a lost hold.
     /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`ReentrantMutex::acquire`](crate::ReentrantMutex::acquire).
+    #[track_caller]
     pub fn acquire(&self) -> Result<ReentrantMutexGuard, Error> {
         self.guard(self.inner.acquire(&this_thread()))
     }
@@ -102,6 +112,7 @@ impl ReentrantMutex {
     /// # Errors
     ///
     /// [`Error::Timeout`]. Otherwise as [`acquire`](Self::acquire).
+    #[track_caller]
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<ReentrantMutexGuard, Error> {
         self.guard(self.inner.acquire_timeout(&this_thread(), timeout))
     }
@@ -112,6 +123,7 @@ impl ReentrantMutex {
     ///
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`acquire`](Self::acquire).
+    #[track_caller]
     pub fn try_acquire(&self) -> Result<Option<ReentrantMutexGuard>, Error> {
         self.try_guard(self.inner.try_acquire(&this_thread()))
     }

@@ -15,6 +15,12 @@ use crate::{Inspection, Owner};
 /// The lock is reentrant only [for an owner](Self::for_owner). A guard can move to another thread, so the
 /// thread is not the owner.
 ///
+/// # Methods
+///
+/// [`read`](Self::read), [`write`](Self::write), their variants with `_timeout` and `try_`,
+/// [`reader`](Self::reader), [`writer`](Self::writer), and others; and those of every
+/// [`Blocking`](super::Blocking).
+///
 /// # Examples
 ///
 /// ```
@@ -36,15 +42,31 @@ use crate::{Inspection, Owner};
 pub type RwLock = Blocking<crate::RwLock>;
 
 /// One side of an [`RwLock`], as a [`ZooKeeperLock`](super::ZooKeeperLock).
+///
+/// # Methods
+///
+/// Those of the trait [`ZooKeeperLock`](super::ZooKeeperLock), and of every [`Blocking`](super::Blocking).
 pub type RwLockSide = Blocking<crate::rw_lock::RwLockSide>;
 
 /// An [`RwLock`] held for reading.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](super::Guard), and [`try_upgrade`](Self::try_upgrade).
 pub type ReadGuard = Guard<OwnerShare<Reading>>;
 
 /// An [`RwLock`] held for writing.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](super::Guard), and [`downgrade`](Self::downgrade).
 pub type WriteGuard = Guard<OwnerShare<Writing>>;
 
 /// The reason why an upgrade failed. It has the read guard, unchanged.
+///
+/// # Methods
+///
+/// Those of the async [`UpgradeError`](crate::error::UpgradeError).
 pub type UpgradeError = crate::rw_lock::UpgradeError<ReadGuard>;
 
 impl RwLock {
@@ -117,6 +139,7 @@ impl RwLock {
     ///
     /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`RwLock::read`](crate::RwLock::read).
+    #[track_caller]
     pub fn read(&self) -> Result<ReadGuard, Error> {
         self.guard(self.inner.read())
     }
@@ -126,6 +149,7 @@ impl RwLock {
     /// # Errors
     ///
     /// [`Error::Timeout`], which names the predecessor. Otherwise as [`read`](Self::read).
+    #[track_caller]
     pub fn read_timeout(&self, timeout: Duration) -> Result<ReadGuard, Error> {
         self.guard(self.inner.read_timeout(timeout))
     }
@@ -136,6 +160,7 @@ impl RwLock {
     ///
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`read`](Self::read).
+    #[track_caller]
     pub fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
         self.try_guard(self.inner.try_read())
     }
@@ -146,6 +171,7 @@ impl RwLock {
     ///
     /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`RwLock::write`](crate::RwLock::write).
+    #[track_caller]
     pub fn write(&self) -> Result<WriteGuard, Error> {
         self.guard(self.inner.write())
     }
@@ -155,6 +181,7 @@ impl RwLock {
     /// # Errors
     ///
     /// [`Error::Timeout`], which names the predecessor. Otherwise as [`write`](Self::write).
+    #[track_caller]
     pub fn write_timeout(&self, timeout: Duration) -> Result<WriteGuard, Error> {
         self.guard(self.inner.write_timeout(timeout))
     }
@@ -165,6 +192,7 @@ impl RwLock {
     ///
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`write`](Self::write).
+    #[track_caller]
     pub fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
         self.try_guard(self.inner.try_write())
     }

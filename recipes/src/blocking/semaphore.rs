@@ -12,6 +12,11 @@ use crate::sharing::HandOffPolicy;
 /// A semaphore over all processes, for threads: at most a given number of permits are in use at a time.
 /// Everything is as for the async [`Semaphore`](crate::Semaphore).
 ///
+/// # Methods
+///
+/// [`acquire`](Self::acquire), [`acquire_many`](Self::acquire_many), their variants with `_timeout` and
+/// `try_`, [`available`](Self::available), and others; and those of every [`Blocking`](super::Blocking).
+///
 /// # Examples
 ///
 /// ```
@@ -32,9 +37,17 @@ use crate::sharing::HandOffPolicy;
 pub type Semaphore = Blocking<crate::Semaphore>;
 
 /// A number of permits of a [`Semaphore`], as a [`ZooKeeperLock`](super::ZooKeeperLock).
+///
+/// # Methods
+///
+/// Those of the trait [`ZooKeeperLock`](super::ZooKeeperLock), and of every [`Blocking`](super::Blocking).
 pub type Permits = Blocking<crate::semaphore::Permits>;
 
 /// One or more held permits of a [`Semaphore`]. All of them are held or lost together.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](super::Guard), and [`permits`](Self::permits).
 pub type Lease = Guard<crate::semaphore::PermitsHold>;
 
 impl Semaphore {
@@ -103,6 +116,7 @@ impl Semaphore {
     ///
     /// [`CannotBlock`](super::CannotBlock) within an async task. Otherwise as
     /// [`Semaphore::acquire`](crate::Semaphore::acquire).
+    #[track_caller]
     pub fn acquire(&self) -> Result<Lease, Error> {
         self.acquire_many(1)
     }
@@ -113,6 +127,7 @@ impl Semaphore {
     ///
     /// [`SemaphoreError::TooManyPermits`](crate::semaphore::SemaphoreError::TooManyPermits) if `permits`
     /// is above the limit. Otherwise as [`acquire`](Self::acquire).
+    #[track_caller]
     pub fn acquire_many(&self, permits: u32) -> Result<Lease, Error> {
         self.guard(self.inner.acquire_many(permits))
     }
@@ -122,6 +137,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// [`Error::Timeout`]. Otherwise as [`acquire`](Self::acquire).
+    #[track_caller]
     pub fn acquire_timeout(&self, timeout: Duration) -> Result<Lease, Error> {
         self.acquire_many_timeout(1, timeout)
     }
@@ -131,6 +147,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// As [`acquire_many`](Self::acquire_many) and [`acquire_timeout`](Self::acquire_timeout).
+    #[track_caller]
     pub fn acquire_many_timeout(&self, permits: u32, timeout: Duration) -> Result<Lease, Error> {
         self.guard(self.inner.acquire_many_timeout(permits, timeout))
     }
@@ -141,6 +158,7 @@ impl Semaphore {
     ///
     /// [`Error::Timeout`] if there was no connection or no answer within the manager's operation timeout.
     /// Otherwise as [`acquire`](Self::acquire).
+    #[track_caller]
     pub fn try_acquire(&self) -> Result<Option<Lease>, Error> {
         self.try_acquire_many(1)
     }
@@ -150,6 +168,7 @@ impl Semaphore {
     /// # Errors
     ///
     /// As [`acquire_many`](Self::acquire_many) and [`try_acquire`](Self::try_acquire).
+    #[track_caller]
     pub fn try_acquire_many(&self, permits: u32) -> Result<Option<Lease>, Error> {
         self.try_guard(self.inner.try_acquire_many(permits))
     }

@@ -1,3 +1,4 @@
+use std::panic::Location;
 use std::time::Duration;
 
 use lockkeeper_core::{
@@ -8,6 +9,7 @@ use tokio::sync::watch;
 
 use super::leadership::Leadership;
 use super::state::{Candidacy, CandidateSource, CandidateState, LocalCandidates};
+use crate::lock::AcquiredAt;
 
 /// Each candidate waits for every candidate ahead.
 const LATCH: Rule = Rule::blocked_by(&[Kind::LATCH]);
@@ -161,8 +163,10 @@ impl Election {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
-    pub async fn campaign(&self) -> Result<Leadership, Error> {
-        self.campaign_until(Deadline::never()).await
+    #[track_caller]
+    pub fn campaign(&self) -> impl Future<Output = Result<Leadership, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.campaign_until(Deadline::never()).await?.acquired_at(place)) }
     }
 
     /// Waits until this participant leads, for at most `timeout`.
@@ -175,8 +179,13 @@ impl Election {
     /// # Cancel safety
     ///
     /// As [`campaign`](Self::campaign).
-    pub async fn campaign_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
-        self.campaign_until(Deadline::after(timeout)).await
+    #[track_caller]
+    pub fn campaign_timeout(
+        &self,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Leadership, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.campaign_until(Deadline::after(timeout)).await?.acquired_at(place)) }
     }
 
     /// Leads if there is no other candidate. Returns `None` if any candidate is ahead, including another
@@ -190,11 +199,15 @@ impl Election {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_campaign(&self) -> Result<Option<Leadership>, Error> {
-        let limit = Deadline::after(self.queue.manager().operation_timeout());
-        let candidacy = Candidacy::begin(&self.candidates);
-        let hold = self.queue.try_acquire(limit).await?;
-        Ok(hold.map(|hold| Leadership::new(candidacy, hold)))
+    #[track_caller]
+    pub fn try_campaign(&self) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send {
+        let place = Location::caller();
+        async move {
+            let limit = Deadline::after(self.queue.manager().operation_timeout());
+            let candidacy = Candidacy::begin(&self.candidates);
+            let hold = self.queue.try_acquire(limit).await?;
+            Ok(hold.map(|hold| Leadership::new(candidacy, hold).acquired_at(place)))
+        }
     }
 
     pub(super) async fn campaign_until(&self, deadline: Deadline) -> Result<Leadership, Error> {

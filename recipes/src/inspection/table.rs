@@ -92,6 +92,10 @@ impl Inspection {
             0 => format!("(belongs to no session) {holder}"),
             _ => holder,
         };
+        let holder = match of.held_here() {
+            Some(held_here) => format!("{holder} ({held_here})"),
+            None => holder,
+        };
         let approximate = if of.age_clock() == AgeClock::Local { "~" } else { "" };
         [
             self.role(of).to_owned(),

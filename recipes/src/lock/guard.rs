@@ -1,8 +1,9 @@
 use std::fmt::{self, Debug, Formatter};
 use std::future::Future;
+use std::panic::Location;
 
 use futures::future::BoxFuture;
-use lockkeeper_core::{BootInstant, Error, FencingToken, Hold, Lost, ReleaseError, Txn, ZnodePath};
+use lockkeeper_core::{BootInstant, Error, FencingToken, Hold, HoldExt, Lost, ReleaseError, Txn, ZnodePath};
 
 /// A held lock, or several held together. [`MutexGuard`](crate::MutexGuard),
 /// [`ReentrantMutexGuard`](crate::ReentrantMutexGuard), [`ReadGuard`](crate::ReadGuard),
@@ -93,6 +94,20 @@ pub trait HoldRelease: HoldAccess + Sized {
     /// Ends the guard in this process. Returns the hold if the caller has to release it: if no other guard
     /// needs it. Boxed, or every task that releases would be as large as several holds.
     fn into_hold(self) -> impl Future<Output = Result<Option<Box<Hold>>, ReleaseError>> + Send;
+}
+
+/// The crate-private side of a guard that a call of the user's acquires.
+pub trait AcquiredAt {
+    /// Records the call, for [`HeldHere`](lockkeeper_core::HeldHere).
+    fn acquired_at(self, place: &'static Location<'static>) -> Self;
+}
+
+impl<H: HoldSet> AcquiredAt for Guard<H> {
+    fn acquired_at(self, place: &'static Location<'static>) -> Self {
+        self.holds.first().set_place(place);
+        self.holds.others().for_each(|hold| hold.set_place(place));
+        self
+    }
 }
 
 impl<H> Guard<H> {

@@ -10,8 +10,8 @@ mod ticket;
 mod tries;
 mod zookeeper_lock;
 
+pub(crate) use self::guard::{AcquiredAt, HoldAccess, HoldRelease, MemberGuard};
 pub use self::guard::{Guard, HoldSet, SingleHold};
-pub(crate) use self::guard::{HoldAccess, HoldRelease, MemberGuard};
 pub(crate) use self::multi_lock_guard::{Members, release};
 pub use self::multi_lock_guard::{MultiLockGuard, ReleaseErrors};
 pub(crate) use self::owned::{OwnerQueued, OwnerShare, Reading, Reentrant, Writing};

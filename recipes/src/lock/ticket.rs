@@ -1,7 +1,10 @@
 use std::future::Future;
+use std::panic::Location;
 use std::time::Duration;
 
 use lockkeeper_core::{Deadline, Error, Ticket};
+
+use super::guard::AcquiredAt;
 
 /// A position in the queue of a lock, made by the lock's `enqueue`.
 /// [`MutexTicket`](crate::mutex::MutexTicket),
@@ -31,7 +34,7 @@ impl<Q: QueueWait> Queued for Q {}
 /// The crate-private side of [`Queued`].
 pub trait QueueWait {
     /// The guard that a wait returns.
-    type Guard;
+    type Guard: AcquiredAt;
 
     /// The number of contenders ahead at the last list.
     fn position(&self) -> Option<u32>;
@@ -87,8 +90,10 @@ impl<Q: Queued> QueueTicket<Q> {
     /// Cancel safe: the ticket keeps its position. There is one exception, for permits of a semaphore: if the
     /// future is dropped during the transaction that takes them, the position is lost. No node is left
     /// behind.
-    pub async fn wait(&mut self) -> Result<Q::Guard, Error> {
-        self.0.wait(Deadline::never()).await
+    #[track_caller]
+    pub fn wait(&mut self) -> impl Future<Output = Result<Q::Guard, Error>> {
+        let place = Location::caller();
+        async move { Ok(self.0.wait(Deadline::never()).await?.acquired_at(place)) }
     }
 
     /// Waits for the lock, for at most `timeout`.
@@ -102,7 +107,9 @@ impl<Q: Queued> QueueTicket<Q> {
     /// # Cancel safety
     ///
     /// As [`wait`](Self::wait).
-    pub async fn wait_timeout(&mut self, timeout: Duration) -> Result<Q::Guard, Error> {
-        self.0.wait(Deadline::after(timeout)).await
+    #[track_caller]
+    pub fn wait_timeout(&mut self, timeout: Duration) -> impl Future<Output = Result<Q::Guard, Error>> {
+        let place = Location::caller();
+        async move { Ok(self.0.wait(Deadline::after(timeout)).await?.acquired_at(place)) }
     }
 }

@@ -72,7 +72,9 @@ impl MultiLock {
     fn occupied(&self, deadline: Deadline) -> MultiLockError {
         let (predecessor, predecessor_data) =
             ("a contender for one of the locks".to_owned(), "not read".to_owned());
-        let phase = Phase::Queued { predecessor, predecessor_data, ahead: 1 };
+        let held_here = self.members().find_map(|member| member.queues().0.held_here());
+        let phase =
+            Phase::Queued { predecessor, predecessor_data, ahead: 1, held_here: held_here.map(Box::new) };
         let path = self.0.first.path();
         let waited = deadline.waited();
         MultiLockError::at(path, Error::Timeout { phase, path: self.whole_path(), waited })

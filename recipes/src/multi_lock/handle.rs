@@ -1,4 +1,5 @@
 use std::fmt::{self, Debug, Formatter};
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use super::error::MultiLockError;
 use super::modes::{Mode, ModeGuard};
 use crate::inspection::Inspection;
 use crate::lock::any_engine::any_lock;
-use crate::lock::{MultiLockGuard, Recipe};
+use crate::lock::{AcquiredAt, MultiLockGuard, Recipe};
 
 /// Several locks, taken together or not at all: any mix of mutexes, reentrant mutexes, sides of read/write
 /// locks and permits of semaphores.
@@ -104,8 +105,10 @@ impl MultiLock {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: all positions are lost, and no node is left behind.
-    pub async fn acquire(&self) -> Result<MultiLockGuard, MultiLockError> {
-        self.take(Deadline::never()).await
+    #[track_caller]
+    pub fn acquire(&self) -> impl Future<Output = Result<MultiLockGuard, MultiLockError>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.take(Deadline::never()).await?.acquired_at(place)) }
     }
 
     /// Waits for all members, for at most `timeout` altogether.
@@ -117,8 +120,13 @@ impl MultiLock {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<MultiLockGuard, MultiLockError> {
-        self.take(Deadline::after(timeout)).await
+    #[track_caller]
+    pub fn acquire_timeout(
+        &self,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<MultiLockGuard, MultiLockError>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.take(Deadline::after(timeout)).await?.acquired_at(place)) }
     }
 
     /// Takes all members if all are free now. Otherwise returns `None`.
@@ -131,8 +139,10 @@ impl MultiLock {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_acquire(&self) -> Result<Option<MultiLockGuard>, MultiLockError> {
-        self.try_take().await
+    #[track_caller]
+    pub fn try_acquire(&self) -> impl Future<Output = Result<Option<MultiLockGuard>, MultiLockError>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.try_take().await?.map(|guard| guard.acquired_at(place))) }
     }
 
     /// Returns the holders and the waiters of each member, in the order in which the members are taken: one

@@ -7,6 +7,10 @@ use crate::sharing::HoldKind;
 /// A held [`Mutex`](super::Mutex).
 ///
 /// A drop of the guard releases the lock in the background.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard).
 pub type MutexGuard = Guard<MutexHold>;
 
 /// The hold of a mutex.

@@ -1,3 +1,4 @@
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use lockkeeper_core::{
 };
 
 use super::guard::{MutexGuard, MutexHold};
-use crate::lock::Recipe;
+use crate::lock::{AcquiredAt, Recipe};
 use crate::owner::{Holding, Owner, OwnerRegistry, Side};
 use crate::semaphore::{Lease, Semaphore};
 use crate::sharing::{HandOffPolicy, HoldKind, SharingHandle};
@@ -224,8 +225,10 @@ impl Mutex {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
-    pub async fn acquire(&self) -> Result<MutexGuard, Error> {
-        self.lock(Deadline::never()).await
+    #[track_caller]
+    pub fn acquire(&self) -> impl Future<Output = Result<MutexGuard, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.lock(Deadline::never()).await?.acquired_at(place)) }
     }
 
     /// Waits for the lock for at most `timeout`.
@@ -238,8 +241,13 @@ impl Mutex {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<MutexGuard, Error> {
-        self.lock(Deadline::after(timeout)).await
+    #[track_caller]
+    pub fn acquire_timeout(
+        &self,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<MutexGuard, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.lock(Deadline::after(timeout)).await?.acquired_at(place)) }
     }
 
     /// Takes the lock if it is free now. Returns `None` if any contender is ahead, including another
@@ -253,8 +261,10 @@ impl Mutex {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_acquire(&self) -> Result<Option<MutexGuard>, Error> {
-        self.try_lock().await
+    #[track_caller]
+    pub fn try_acquire(&self) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.try_lock().await?.map(|guard| guard.acquired_at(place))) }
     }
 
     pub(super) async fn lock(&self, deadline: Deadline) -> Result<MutexGuard, Error> {

@@ -12,6 +12,10 @@ use crate::semaphore::{Lease, SemaphoreQueued};
 /// again. A drop of the ticket leaves the queue, and leaves no node behind. At the head of the queue, a
 /// ticket blocks all other contenders, as a guard does: wait soon, or drop the ticket.
 ///
+/// # Methods
+///
+/// Those of every [`QueueTicket`](crate::locks::QueueTicket).
+///
 /// # Examples
 ///
 /// ```

@@ -1,8 +1,9 @@
+use std::panic::Location;
 use std::time::Duration;
 
 use lockkeeper_core::{ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Rule, ZnodePath};
 
-use crate::lock::{Guard, OwnerShare, Reentrant};
+use crate::lock::{AcquiredAt, Guard, OwnerShare, Reentrant};
 use crate::owner::{Owner, OwnerHolds, Side, in_scope};
 
 /// A mutex over all processes that its owner can acquire again while it holds the lock.
@@ -102,8 +103,10 @@ impl ReentrantMutex {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
-    pub async fn acquire(&self, owner: &Owner) -> Result<ReentrantMutexGuard, Error> {
-        self.lock(owner, Deadline::never()).await
+    #[track_caller]
+    pub fn acquire(&self, owner: &Owner) -> impl Future<Output = Result<ReentrantMutexGuard, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.lock(owner, Deadline::never()).await?.acquired_at(place)) }
     }
 
     /// Waits for the lock for `owner`, for at most `timeout`.
@@ -115,12 +118,14 @@ impl ReentrantMutex {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_timeout(
+    #[track_caller]
+    pub fn acquire_timeout(
         &self,
         owner: &Owner,
         timeout: Duration,
-    ) -> Result<ReentrantMutexGuard, Error> {
-        self.lock(owner, Deadline::after(timeout)).await
+    ) -> impl Future<Output = Result<ReentrantMutexGuard, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.lock(owner, Deadline::after(timeout)).await?.acquired_at(place)) }
     }
 
     /// Takes the lock for `owner` if it is free now, or if `owner` holds it. Otherwise returns `None`.
@@ -133,8 +138,13 @@ impl ReentrantMutex {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_acquire(&self, owner: &Owner) -> Result<Option<ReentrantMutexGuard>, Error> {
-        self.try_lock(owner).await
+    #[track_caller]
+    pub fn try_acquire(
+        &self,
+        owner: &Owner,
+    ) -> impl Future<Output = Result<Option<ReentrantMutexGuard>, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.try_lock(owner).await?.map(|guard| guard.acquired_at(place))) }
     }
 
     /// As [`acquire`](Self::acquire), for the owner of [`for_owner`](Self::for_owner), or otherwise for the
@@ -148,8 +158,10 @@ impl ReentrantMutex {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_scoped(&self) -> Result<ReentrantMutexGuard, Error> {
-        self.acquire(&self.resolve_owner()?).await
+    #[track_caller]
+    pub fn acquire_scoped(&self) -> impl Future<Output = Result<ReentrantMutexGuard, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.lock(&self.resolve_owner()?, Deadline::never()).await?.acquired_at(place)) }
     }
 
     /// As [`acquire_timeout`](Self::acquire_timeout), for the same owner as
@@ -162,8 +174,16 @@ impl ReentrantMutex {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_scoped_timeout(&self, timeout: Duration) -> Result<ReentrantMutexGuard, Error> {
-        self.acquire_timeout(&self.resolve_owner()?, timeout).await
+    #[track_caller]
+    pub fn acquire_scoped_timeout(
+        &self,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<ReentrantMutexGuard, Error>> + Send {
+        let place = Location::caller();
+        async move {
+            let deadline = Deadline::after(timeout);
+            Ok(self.lock(&self.resolve_owner()?, deadline).await?.acquired_at(place))
+        }
     }
 
     /// As [`try_acquire`](Self::try_acquire), for the same owner as [`acquire_scoped`](Self::acquire_scoped).
@@ -175,8 +195,15 @@ impl ReentrantMutex {
     /// # Cancel safety
     ///
     /// As [`try_acquire`](Self::try_acquire).
-    pub async fn try_acquire_scoped(&self) -> Result<Option<ReentrantMutexGuard>, Error> {
-        self.try_acquire(&self.resolve_owner()?).await
+    #[track_caller]
+    pub fn try_acquire_scoped(
+        &self,
+    ) -> impl Future<Output = Result<Option<ReentrantMutexGuard>, Error>> + Send {
+        let place = Location::caller();
+        async move {
+            let guard = self.try_lock(&self.resolve_owner()?).await?;
+            Ok(guard.map(|guard| guard.acquired_at(place)))
+        }
     }
 
     pub(super) fn resolve_owner(&self) -> Result<Owner, Error> {
@@ -195,4 +222,8 @@ impl ReentrantMutex {
 /// One hold of a [`ReentrantMutex`]. All holds of an owner have one fencing token.
 ///
 /// A drop of the owner's last guard releases the lock in the background.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard).
 pub type ReentrantMutexGuard = Guard<OwnerShare<Reentrant>>;

@@ -11,6 +11,10 @@ use crate::owner::{Owner, Side};
 /// ticket blocks all other contenders, as a guard does: wait soon, or drop the ticket. Meanwhile the owner's
 /// other tasks wait for the ticket.
 ///
+/// # Methods
+///
+/// Those of every [`QueueTicket`](crate::locks::QueueTicket).
+///
 /// # Examples
 ///
 /// ```

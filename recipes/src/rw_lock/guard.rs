@@ -9,6 +9,10 @@ use crate::lock::{Guard, OwnerShare, Reading, Writing};
 /// Its fencing token is greater than that of every earlier writer. Readers need no fence against each other.
 ///
 /// A drop of the owner's last guard releases the lock in the background.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard), and [`try_upgrade`](Self::try_upgrade).
 pub type ReadGuard = Guard<OwnerShare<Reading>>;
 
 /// An [`RwLock`](crate::RwLock) held for writing.
@@ -17,6 +21,10 @@ pub type ReadGuard = Guard<OwnerShare<Reading>>;
 ///
 /// A drop of the owner's last guard releases the lock in the background. A read guard of the same owner
 /// stays.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard), and [`downgrade`](Self::downgrade).
 pub type WriteGuard = Guard<OwnerShare<Writing>>;
 
 /// The reason why an upgrade failed. It has the read guard, unchanged: that of the async lock, or of the

@@ -1,10 +1,11 @@
+use std::panic::Location;
 use std::time::Duration;
 
 use lockkeeper_core::{ConnectionManager, Deadline, Error, IntoPath, Label, LockQueue, Rule, ZnodePath};
 
 use super::guard::{ReadGuard, WriteGuard};
 use super::read_sharing::ReadSharing;
-use crate::lock::{Guard, OwnerShare};
+use crate::lock::{AcquiredAt, Guard, OwnerShare};
 use crate::owner::{HoldShare, Owner, OwnerHolds, Side, anonymous};
 use crate::sharing::HandOffPolicy;
 
@@ -164,8 +165,10 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
-    pub async fn read(&self) -> Result<ReadGuard, Error> {
-        self.acquire(Side::Read, Deadline::never()).await
+    #[track_caller]
+    pub fn read(&self) -> impl Future<Output = Result<ReadGuard, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.acquire(Side::Read, Deadline::never()).await?.acquired_at(place)) }
     }
 
     /// As [`read`](Self::read), for at most `timeout`.
@@ -178,8 +181,10 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// As [`read`](Self::read).
-    pub async fn read_timeout(&self, timeout: Duration) -> Result<ReadGuard, Error> {
-        self.acquire(Side::Read, Deadline::after(timeout)).await
+    #[track_caller]
+    pub fn read_timeout(&self, timeout: Duration) -> impl Future<Output = Result<ReadGuard, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.acquire(Side::Read, Deadline::after(timeout)).await?.acquired_at(place)) }
     }
 
     /// Takes the lock for reading if no writer is ahead now. Returns `None` if one is, holding or waiting.
@@ -192,8 +197,10 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
-        self.try_acquire(Side::Read).await
+    #[track_caller]
+    pub fn try_read(&self) -> impl Future<Output = Result<Option<ReadGuard>, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.try_acquire(Side::Read).await?.map(|guard| guard.acquired_at(place))) }
     }
 
     /// Waits until no contender is ahead, without a limit of time. Returns at once if the owner holds the
@@ -207,8 +214,10 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// As [`read`](Self::read).
-    pub async fn write(&self) -> Result<WriteGuard, Error> {
-        self.acquire(Side::Write, Deadline::never()).await
+    #[track_caller]
+    pub fn write(&self) -> impl Future<Output = Result<WriteGuard, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.acquire(Side::Write, Deadline::never()).await?.acquired_at(place)) }
     }
 
     /// As [`write`](Self::write), for at most `timeout`.
@@ -221,8 +230,10 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// As [`read`](Self::read).
-    pub async fn write_timeout(&self, timeout: Duration) -> Result<WriteGuard, Error> {
-        self.acquire(Side::Write, Deadline::after(timeout)).await
+    #[track_caller]
+    pub fn write_timeout(&self, timeout: Duration) -> impl Future<Output = Result<WriteGuard, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.acquire(Side::Write, Deadline::after(timeout)).await?.acquired_at(place)) }
     }
 
     /// Takes the lock for writing if it is free now. Returns `None` if any contender is ahead, including
@@ -236,8 +247,10 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
-        self.try_acquire(Side::Write).await
+    #[track_caller]
+    pub fn try_write(&self) -> impl Future<Output = Result<Option<WriteGuard>, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.try_acquire(Side::Write).await?.map(|guard| guard.acquired_at(place))) }
     }
 
     async fn acquire<K>(&self, side: Side, deadline: Deadline) -> Result<Guard<OwnerShare<K>>, Error> {

@@ -11,6 +11,10 @@ use crate::owner::Side;
 /// ticket blocks the writers behind it, as a guard does: wait soon, or drop the ticket. Meanwhile the other
 /// tasks of a named owner wait for the ticket, for reads and for writes.
 ///
+/// # Methods
+///
+/// Those of every [`QueueTicket`](crate::locks::QueueTicket).
+///
 /// # Examples
 ///
 /// ```
@@ -35,6 +39,10 @@ use crate::owner::Side;
 pub type ReadTicket = QueueTicket<OwnerQueued<Reading>>;
 
 /// A writer's position in the queue of an [`RwLock`], made by [`RwLock::enqueue_write`]. See [`ReadTicket`].
+///
+/// # Methods
+///
+/// Those of every [`QueueTicket`](crate::locks::QueueTicket).
 pub type WriteTicket = QueueTicket<OwnerQueued<Writing>>;
 
 impl RwLock {

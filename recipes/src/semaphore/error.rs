@@ -1,5 +1,7 @@
-use lockkeeper_core::{Phase, RecipeError, WholePath};
+use lockkeeper_core::{HeldHere, Phase, RecipeError, WholePath};
 use thiserror::Error;
+
+use crate::sharing::with_held_here;
 
 /// The reason why permits were not granted. [`Error::recipe`](crate::Error::recipe) has it.
 ///
@@ -67,6 +69,7 @@ pub enum SemaphoreError {
 impl RecipeError for SemaphoreError {}
 
 /// The head of the queue waits for permits that others hold.
-pub(super) fn waiting_for_permits(free: u32, asked: u32) -> Phase {
-    Phase::Recipe(format!("waiting at the head of the queue for {asked} permits, {free} of them free").into())
+pub(super) fn waiting_for_permits(free: u32, asked: u32, held_here: Option<HeldHere>) -> Phase {
+    let text = format!("waiting at the head of the queue for {asked} permits, {free} of them free");
+    Phase::Recipe(with_held_here(text, "one is", held_here).into())
 }

@@ -1,4 +1,5 @@
 use std::fmt::{self, Debug, Formatter};
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::lease::Lease;
 use super::limit::PermitLimit;
 use super::shared_limit::SharedLimit;
 use crate::limits;
+use crate::lock::AcquiredAt;
 use crate::sharing::SharingHandle;
 
 /// Leases are counted, not ordered. Their directory has no nodes of another kind.
@@ -210,8 +212,9 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// Cancel safe at every await: the position in the queue is lost, and no node is left behind.
-    pub async fn acquire(&self) -> Result<Lease, Error> {
-        self.acquire_many(1).await
+    #[track_caller]
+    pub fn acquire(&self) -> impl Future<Output = Result<Lease, Error>> + Send {
+        self.acquire_many(1)
     }
 
     /// Waits for `permits` permits, without a limit of time. Takes all of them at once.
@@ -226,8 +229,10 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_many(&self, permits: u32) -> Result<Lease, Error> {
-        self.acquire_by(permits, Deadline::never()).await
+    #[track_caller]
+    pub fn acquire_many(&self, permits: u32) -> impl Future<Output = Result<Lease, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.acquire_by(permits, Deadline::never()).await?.acquired_at(place)) }
     }
 
     /// Waits for one permit, for at most `timeout`.
@@ -240,8 +245,9 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Lease, Error> {
-        self.acquire_many_timeout(1, timeout).await
+    #[track_caller]
+    pub fn acquire_timeout(&self, timeout: Duration) -> impl Future<Output = Result<Lease, Error>> + Send {
+        self.acquire_many_timeout(1, timeout)
     }
 
     /// Waits for `permits` permits, for at most `timeout`. Takes all of them at once.
@@ -253,8 +259,14 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_many_timeout(&self, permits: u32, timeout: Duration) -> Result<Lease, Error> {
-        self.acquire_by(permits, Deadline::after(timeout)).await
+    #[track_caller]
+    pub fn acquire_many_timeout(
+        &self,
+        permits: u32,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Lease, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.acquire_by(permits, Deadline::after(timeout)).await?.acquired_at(place)) }
     }
 
     /// Takes one permit if one is free now. Returns `None` if none is free, and also if any contender is
@@ -268,8 +280,9 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_acquire(&self) -> Result<Option<Lease>, Error> {
-        self.try_acquire_many(1).await
+    #[track_caller]
+    pub fn try_acquire(&self) -> impl Future<Output = Result<Option<Lease>, Error>> + Send {
+        self.try_acquire_many(1)
     }
 
     /// As [`try_acquire`](Self::try_acquire), for `permits` permits at once.
@@ -281,8 +294,13 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// Cancel safe: no node is left behind.
-    pub async fn try_acquire_many(&self, permits: u32) -> Result<Option<Lease>, Error> {
-        Ok(self.try_by(permits).await?.ok())
+    #[track_caller]
+    pub fn try_acquire_many(
+        &self,
+        permits: u32,
+    ) -> impl Future<Output = Result<Option<Lease>, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(self.try_by(permits).await?.ok().map(|lease| lease.acquired_at(place))) }
     }
 
     /// The number of permits that are free now, without regard to waiters. It may be stale when the caller

@@ -10,6 +10,10 @@ use crate::sharing::HoldKind;
 /// exist at the same time. A release of the lease releases all its permits, by one round trip.
 ///
 /// A drop of the lease releases all its permits in the background.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard), and [`permits`](Self::permits).
 pub type Lease = Guard<PermitsHold>;
 
 /// The hold of one or more permits.

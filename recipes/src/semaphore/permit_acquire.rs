@@ -2,9 +2,10 @@
 
 use lockkeeper_core::{
     Changes, ConnectionManager, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, HoldExt,
-    LockQueue, NodeName, Operation, Phase, ReadResult, Refusal, ZnodePath, count_of,
+    LONG_WAIT, LockQueue, NodeName, Operation, Phase, ReadResult, Refusal, ZnodePath, count_of,
 };
-use tracing::debug;
+use tracing::field::display;
+use tracing::{debug, info};
 
 use super::continuity::{Continuity, keeps};
 use super::decide::{GrantCondition, NotReady, PermitCount, PermitDecision, PermitState, decide};
@@ -72,7 +73,7 @@ impl PermitAcquire<'_> {
                 },
                 Some((PermitDecision::Wait { free }, _)) => {
                     if !limit.waits {
-                        return Err(waiting_for_permits(free, self.request.asked).into());
+                        return Err(self.not_enough(free));
                     }
                     if let Some(changes) = &mut changes {
                         self.sleep(changes, free, deadline).await?;
@@ -152,12 +153,28 @@ impl PermitAcquire<'_> {
 
     /// Waits until the leases or the limit change.
     async fn sleep(&self, changes: &mut Changes, free: u32, deadline: Deadline) -> Result<(), NotTaken> {
-        tokio::select! {
-            biased;
-            lost = self.lost() => Err(lost),
-            () = changes.any() => Ok(()),
-            () = deadline.passed() => Err(waiting_for_permits(free, self.request.asked).into()),
+        loop {
+            tokio::select! {
+                biased;
+                lost = self.lost() => return Err(lost),
+                () = changes.any() => return Ok(()),
+                () = deadline.or_after(LONG_WAIT).passed() => {}
+            }
+            if deadline.has_passed() {
+                return Err(self.not_enough(free));
+            }
+            let (semaphore, asked) = (self.request.semaphore, self.request.asked);
+            let held_here = semaphore.leases_queue().held_here().map(display);
+            info!(
+                path = %semaphore.whole_path(), asked, free, held_here, waited = ?deadline.waited(),
+                "still waiting for permits"
+            );
         }
+    }
+
+    fn not_enough(&self, free: u32) -> NotTaken {
+        let held_here = self.request.semaphore.leases_queue().held_here();
+        waiting_for_permits(free, self.request.asked, held_here).into()
     }
 
     fn no_answer(&self, deadline: Deadline) -> NotTaken {

@@ -13,6 +13,10 @@ use crate::lock::{QueueTicket, QueueWait};
 /// At the head of the queue, a ticket blocks the contenders behind it, even if there are permits for them:
 /// wait soon, or drop the ticket.
 ///
+/// # Methods
+///
+/// Those of every [`QueueTicket`](crate::locks::QueueTicket).
+///
 /// # Examples
 ///
 /// ```

@@ -226,8 +226,7 @@ impl NodeSharing {
         match self.start(join) {
             AcquireStart::Wait(number, woken) => {
                 let waiting = SlotWait::new(self, number, woken);
-                let (manager, path) = (span.queue().manager(), span.queue().whole_path());
-                match waiting.woken(manager, path, deadline).instrument(span.span()).await? {
+                match waiting.woken(span.queue(), deadline).instrument(span.span()).await? {
                     SlotWake::Slot(slot) => Ok(AcquireStart::Slot(slot)),
                     SlotWake::TryAgain | SlotWake::Failed(_) => Ok(AcquireStart::Again),
                 }

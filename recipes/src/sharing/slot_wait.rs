@@ -1,9 +1,11 @@
 use std::sync::Arc;
 
-use lockkeeper_core::{ConnectionManager, Deadline, Error, LONG_WAIT, Phase, WholePath};
+use lockkeeper_core::{Deadline, Error, LONG_WAIT, LockQueue, Phase};
 use tokio::sync::oneshot;
+use tracing::field::display;
 use tracing::info;
 
+use super::held_here::with_held_here;
 use super::node_sharing::{NodeSharing, SlotWake};
 
 /// A task that waits for a slot. Its drop ends the wait. A slot that was sent to it goes to the next task.
@@ -19,16 +21,11 @@ impl<'a> SlotWait<'a> {
         Self { sharing, number, slot, is_over: false }
     }
 
-    pub(super) async fn woken(
-        mut self,
-        manager: &ConnectionManager,
-        path: WholePath,
-        deadline: Deadline,
-    ) -> Result<SlotWake, Error> {
+    pub(super) async fn woken(mut self, queue: &LockQueue, deadline: Deadline) -> Result<SlotWake, Error> {
         loop {
             tokio::select! {
                 biased;
-                () = manager.closing() => return Err(Error::Closed),
+                () = queue.manager().closing() => return Err(Error::Closed),
                 woken = &mut self.slot => {
                     self.is_over = true;
                     return match woken {
@@ -39,12 +36,17 @@ impl<'a> SlotWait<'a> {
                 }
                 () = deadline.or_after(LONG_WAIT).passed() => {
                     let (ahead, waited) = (self.sharing.ahead(self.number), deadline.waited());
+                    let (path, held_here) = (queue.whole_path(), queue.held_here());
                     if deadline.has_passed() {
                         let text = format!("waiting for other tasks of this process, {ahead} ahead");
-                        let phase = Phase::Recipe(text.into());
+                        let phase = Phase::Recipe(with_held_here(text, "the lock is", held_here).into());
                         return Err(Error::Timeout { phase, path, waited });
                     }
-                    info!(%path, ahead, ?waited, "still waiting for other tasks of this process");
+                    let held_here = held_here.map(display);
+                    info!(
+                        %path, ahead, held_here, ?waited,
+                        "still waiting for other tasks of this process"
+                    );
                 }
             }
         }

@@ -31,7 +31,8 @@ async fn each_library_reads_the_nodes_of_the_other() -> Outcome {
     assert!((&mut waiter).await.unwrap_err().is_cancelled());
     fixture.queue_of(1).await?;
     let error = fixture.mutex().acquire_timeout(Duration::from_secs(2)).await.unwrap_err();
-    let Error::Timeout { phase: Phase::Queued { predecessor, predecessor_data, ahead }, .. } = error else {
+    let Error::Timeout { phase: Phase::Queued { predecessor, predecessor_data, ahead, .. }, .. } = error
+    else {
         panic!("{error}")
     };
     let (data, _) = fixture.oracle.lock().await.data(&grant.node).await?;
