@@ -69,7 +69,7 @@ pub use self::hold::{Changes, DetachedNode, Hold, NamedNode, NodeMonitor, Read, 
 pub use self::inspect::{AgeClock, ContenderInfo, Identity, NodeInfo, Role};
 pub use self::manager::{
     ConnectionManager, ConnectionManagerBuilder, ConnectionPool, Health, HoldEvent, HoldEvents, State,
-    Transition, Transitions, WeakConnectionManager,
+    Transition, Transitions, WeakConnectionManager, with_manager,
 };
 pub use self::presence::{OnDeletion, Presence, PresenceError, PresenceState};
 pub use self::queue::{AcquireSpan, Exchange, ExchangeError, Exchanged, LockQueue, MultiQueue, Rule, Ticket};

@@ -5,7 +5,7 @@
 //! Apache Curator, so Java and Rust services share one lock.
 //!
 //! * [`ConnectionManager`]: connects once, for every lock of the process. [`ConnectionPool`]: several
-//!   sessions, for very many locks.
+//!   sessions, for very many locks. [`with_manager`]: a manager that is shut down on every way out.
 //! * [`Mutex`]: one holder at a time.
 //! * [`ReentrantMutex`]: a mutex that its [`Owner`] can acquire again.
 //! * [`RwLock`]: many readers, or one writer.
@@ -150,7 +150,7 @@ pub use lockkeeper_core::metrics;
 #[doc(inline)]
 pub use lockkeeper_core::{
     BootInstant, ConnectionManager, ConnectionPool, Error, FencingToken, Hold, Lost, ReleaseError, Revoker,
-    Txn, Watch, ZnodePath,
+    Txn, Watch, ZnodePath, with_manager,
 };
 #[doc(inline)]
 pub use lockkeeper_lock::{Lock, LockError, LockGuard};

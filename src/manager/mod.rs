@@ -18,6 +18,7 @@ mod task;
 mod time_limits;
 mod view_session;
 mod weak;
+mod with_manager;
 
 pub use self::builder::ConnectionManagerBuilder;
 pub use self::connection_manager::ConnectionManager;
@@ -27,3 +28,4 @@ pub use self::holds::{HoldEvent, HoldEvents};
 pub use self::pool::ConnectionPool;
 pub use self::state::{State, Transition, Transitions};
 pub use self::weak::WeakConnectionManager;
+pub use self::with_manager::with_manager;

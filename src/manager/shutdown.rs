@@ -118,10 +118,15 @@ impl ConnectionManager {
         self.0.shared.draining.is_cancelled()
     }
 
+    /// Begins a [`shutdown`](Self::shutdown), which goes on in the background.
+    pub(super) fn begin_close(&self) {
+        self.0.shared.draining.cancel();
+        self.0.shared.closing.cancel();
+    }
+
     pub(super) async fn close(&self, deadline: Deadline) -> Result<(), Error> {
         let shared = &self.0.shared;
-        shared.draining.cancel();
-        shared.closing.cancel();
+        self.begin_close();
         let is_closed = tokio::select! {
             biased;
             () = async { tokio::join!(shared.closed.cancelled(), self.views_closed()); } => {

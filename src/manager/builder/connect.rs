@@ -44,6 +44,20 @@ impl ConnectionManager {
     }
 }
 
+impl From<&str> for ConnectionManagerBuilder {
+    /// The default settings: see [`ConnectionManager::builder`].
+    fn from(servers: &str) -> Self {
+        Self::new(servers)
+    }
+}
+
+impl From<&String> for ConnectionManagerBuilder {
+    /// The default settings: see [`ConnectionManager::builder`].
+    fn from(servers: &String) -> Self {
+        Self::new(servers)
+    }
+}
+
 impl ConnectionManagerBuilder {
     /// Opens the first session.
     ///

@@ -5,3 +5,4 @@ mod fixture;
 mod hand_over;
 mod in_flight;
 mod ticket;
+mod with_manager;
