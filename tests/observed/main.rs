@@ -18,6 +18,7 @@ mod recorded;
 mod seen;
 mod starting;
 mod traced;
+mod whole_paths;
 mod wiped;
 
 use std::time::Duration;

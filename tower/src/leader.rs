@@ -186,7 +186,7 @@ async fn campaign(
     match led {
         Ok(()) | Err(Error::Closed) => {}
         Err(error) => {
-            error!(path = election.path().as_str(), %error, "a layer does not campaign any more");
+            error!(path = %manager.whole_path(election.path()), %error, "a layer does not campaign any more");
         }
     }
 }

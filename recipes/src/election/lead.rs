@@ -76,6 +76,37 @@ impl Election {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// In a spawned task, `work` is a closure that returns an `async move` block, and clones for each term
+    /// what the block uses. An `async move |leadership|` closure does not compile there: its future borrows
+    /// what the closure has captured.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = lockkeeper_testserver::TestServer::start().await?;
+    /// # let manager = lockkeeper::ConnectionManager::connect(&server.connect_string()).await?;
+    /// use std::ops::ControlFlow;
+    /// use lockkeeper::Election;
+    ///
+    /// let election = Election::new(&manager, "/elections/planner", "planner-3")?;
+    /// let (plans, mut planned) = tokio::sync::mpsc::channel(8);
+    /// let leading = tokio::spawn(async move {
+    ///     election
+    ///         .lead(move |leadership| {
+    ///             let plans = plans.clone();
+    ///             async move {
+    ///                 let sent = plans.send(leadership.fencing_token()).await;
+    ///                 if sent.is_ok() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    ///             }
+    ///         })
+    ///         .await
+    /// });
+    /// println!("planned under {:?}", planned.recv().await);
+    /// leading.await??;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn lead<T, F>(&self, mut work: impl FnMut(Arc<Leadership>) -> F) -> Result<T, Error>
     where
         F: Future<Output = ControlFlow<T>>,
@@ -97,14 +128,14 @@ impl Election {
                         }
                         Ok(ControlFlow::Continue(())) => self.end_term(leadership).await,
                         Err(lost) => {
-                            info!(path = self.path().as_str(), %lost, ?lasted, "the term has ended");
+                            info!(path = %self.whole_path(), %lost, ?lasted, "the term has ended");
                             drop(leadership);
                         }
                     }
                     self.pause(pauses.after(lasted)).await;
                 }
                 Err(error) if error.is_transient() => {
-                    debug!(path = self.path().as_str(), %error, "campaigning again");
+                    debug!(path = %self.whole_path(), %error, "campaigning again");
                     self.pause(pauses.after(manager.now().since(begun))).await;
                 }
                 Err(error) => return Err(error),
@@ -116,7 +147,7 @@ impl Election {
         // Otherwise the last clone resigns, when it is dropped. Until then the next campaign waits behind it.
         let Some(leadership) = Arc::into_inner(leadership) else { return };
         if let Err(error) = leadership.resign().await {
-            info!(path = self.path().as_str(), %error, "the resignation is not confirmed");
+            info!(path = %self.whole_path(), %error, "the resignation is not confirmed");
         }
     }
 

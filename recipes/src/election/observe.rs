@@ -2,7 +2,9 @@
 
 use std::time::SystemTime;
 
-use lockkeeper_core::{ContenderInfo, Deadline, Error, FencingToken, ManagerExt, Phase, Watch, WatchSource};
+use lockkeeper_core::{
+    ContenderInfo, Deadline, Error, FencingToken, LockQueue, ManagerExt, Phase, Watch, WatchSource,
+};
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -146,7 +148,7 @@ impl Election {
         let queue = self.queue.clone();
         self.queue.manager().spawn(async move {
             let show = |head: Option<ContenderInfo>| {
-                let head = head.filter(|head| head.session() != 0 || warn_of(head));
+                let head = head.filter(|head| head.session() != 0 || warn_of(&queue, head));
                 sender.send_replace(Observed::Leader(head.as_ref().and_then(Leader::new)));
             };
             tokio::select! {
@@ -177,8 +179,9 @@ impl Election {
 }
 
 /// A node that belongs to no session leads nothing. The candidates wait behind it.
-fn warn_of(head: &ContenderInfo) -> bool {
-    warn!(path = %head.path(), "a node that belongs to no session is ahead of all candidates: delete it");
+fn warn_of(queue: &LockQueue, head: &ContenderInfo) -> bool {
+    let path = queue.manager().whole_path(head.path());
+    warn!(%path, "a node that belongs to no session is ahead of all candidates: delete it");
     false
 }
 

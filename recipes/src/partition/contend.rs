@@ -33,7 +33,7 @@ pub(super) async fn contend(queue: &LockQueue) -> Result<Hold, Error> {
 async fn ask(queue: &LockQueue, mine: Option<&str>) -> Infallible {
     let mut pauses = TermPauses::default();
     while let Err(error) = try_ask(queue, mine).await {
-        debug!(path = queue.directory().as_str(), %error, "the holder of an item was not asked");
+        debug!(path = %queue.whole_path(), %error, "the holder of an item was not asked");
         if !error.is_transient() && !error.outcome_unknown() {
             break;
         }

@@ -2,7 +2,8 @@ use std::fmt::{self, Debug, Formatter};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, CreateMode, Error, IntoPath, Label, LockQueue, Refusal, Rule, ZnodePath,
+    ConfigError, ConnectionManager, CreateMode, Error, IntoPath, Label, LockQueue, Refusal, Rule, WholePath,
+    ZnodePath,
 };
 
 use super::hash::{Hashed, owner};
@@ -11,6 +12,10 @@ use crate::limits;
 use crate::view::ChildrenView;
 
 /// The items of a [`Partition`], followed.
+///
+/// # Methods
+///
+/// Those of every [`View`](crate::view::View).
 pub type ItemsView = ChildrenView<()>;
 
 /// So many requests for items are in flight.
@@ -105,6 +110,11 @@ impl Partition {
     #[must_use]
     pub fn path(&self) -> &ZnodePath {
         &self.path
+    }
+
+    /// For errors and logs.
+    pub(super) fn whole_path(&self) -> WholePath {
+        self.manager.whole_path(&self.path)
     }
 
     pub(crate) fn manager(&self) -> &ConnectionManager {

@@ -49,7 +49,7 @@ impl Partition {
                 items.push(PartitionItem { name: name.clone(), owner: owner.map(str::to_owned), contenders });
             }
         }
-        Ok(PartitionInspection { path: self.manager.whole_path(&self.path), members, unowned, items })
+        Ok(PartitionInspection { path: self.whole_path(), members, unowned, items })
     }
 
     /// The names of the ephemeral nodes of the group, and of the persistent ones.

@@ -207,7 +207,7 @@ impl PartitionMember {
     }
 
     fn timeout(&self, phase: String, limit: Deadline) -> Error {
-        let path = self.partition.manager().whole_path(self.partition.path());
+        let path = self.partition.whole_path();
         Error::Timeout { phase: Phase::Recipe(phase.into()), path, waited: limit.waited() }
     }
 }

@@ -136,11 +136,11 @@ impl MemberTask {
                 },
             };
             event.into_iter().for_each(|event| self.handle(event));
-            if self.engine.is_idle()
-                && let Some(left) = self.left.take()
-            {
-                let _ = self.leaving.take().map(|leaving| leaving.send(left));
-                return;
+            if self.engine.is_idle() {
+                if let Some(left) = self.left.take() {
+                    let _ = self.leaving.take().map(|leaving| leaving.send(left));
+                    return;
+                }
             }
         }
         self.handle(ShareEvent::Hurry);
@@ -162,7 +162,7 @@ impl MemberTask {
                 Some(ShareEvent::Granted(item))
             }
             WorkOutcome::Failed(item, error) => {
-                warn!(path = self.partition.path().as_str(), %item, %error, "an item is not acquired");
+                warn!(path = %self.partition.whole_path(), %item, %error, "an item is not acquired");
                 self.share.send_modify(|share| share.error = Some(error));
                 self.contend(item, true);
                 None
@@ -217,7 +217,7 @@ impl MemberTask {
         if is_shared {
             let shared = self.engine.shared();
             info!(
-                path = self.partition.path().as_str(),
+                path = %self.partition.whole_path(),
                 id = %self.id,
                 members = shared.members.len(),
                 items = shared.items.len(),
@@ -231,7 +231,7 @@ impl MemberTask {
     }
 
     fn step(&mut self, step: ShareStep) {
-        debug!(path = self.partition.path().as_str(), id = %self.id, ?step, "the next step of a member");
+        debug!(path = %self.partition.whole_path(), id = %self.id, ?step, "the next step of a member");
         match step {
             ShareStep::Contend(item) => self.contend(item, false),
             ShareStep::Withdraw(item) => self.stop(&item),

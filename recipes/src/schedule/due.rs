@@ -95,7 +95,7 @@ impl Schedule {
         for slot in records.iter().take(old) {
             let Ok(path) = self.records.child(&record::name(*slot)) else { return };
             if let Err(error) = self.manager().znodes().delete(&path).await {
-                debug!(path = path.as_str(), %error, "an old record of a slot is left");
+                debug!(path = %self.manager().whole_path(&path), %error, "an old record of a slot is left");
                 return;
             }
         }

@@ -115,8 +115,9 @@ impl Slot {
         if once.commit().await? == Once::Before {
             require_own(hold.manager(), &path, &data).await?;
         }
+        let path = hold.manager().whole_path(&path);
         if let Err(error) = hold.release().await {
-            info!(path = path.as_str(), %error, "the slot is recorded; its release is not confirmed");
+            info!(%path, %error, "the slot is recorded; its release is not confirmed");
         }
         Ok(())
     }

@@ -173,7 +173,8 @@ impl<T: SharedData> WorkQueue<T> {
         let failed = self.failed_directory()?;
         let target = failed.child(&item.name.among_failed()).map_err(Error::from)?;
         let data = stored.clone().failed("the last taker was lost", self.now()).encode();
-        info!(path = %item.path, attempts = stored.attempts, "an item failed too often");
+        let path = self.manager().whole_path(item.path);
+        info!(%path, attempts = stored.attempts, "an item failed too often");
         match self.commit_free(worker, item, |txn| txn.create(&target, data)).await {
             Err(TxnError::Refused { path: refused, refusal: Refusal::NoNode, .. })
                 if refused == self.manager().whole_path(&target) =>
