@@ -69,6 +69,10 @@ pub struct Mutex {
 /// A held [`Mutex`].
 ///
 /// A drop of the guard releases the lock in the background.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard).
 pub type MutexGuard = Guard<MutexHold>;
 
 /// The hold of a mutex.

@@ -54,6 +54,10 @@ pub struct ReentrantMutex {
 /// One guard of a [`ReentrantMutex`]. All guards of an owner have one fencing token.
 ///
 /// A drop of the owner's last guard releases the lock in the background.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard).
 pub type ReentrantMutexGuard = Guard<OwnerShare>;
 
 /// A guard's share of the hold of an owner.

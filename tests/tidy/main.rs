@@ -7,6 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod aliases;
 mod blocking;
 mod counts;
 mod examples;

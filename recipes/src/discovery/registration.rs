@@ -11,6 +11,11 @@ use crate::registration::Registration;
 ///
 /// A client may still choose the instance until it learns of the delete. So [drain](Registration::set_state)
 /// it before its [release](Registration::release), and continue to answer for a while.
+///
+/// # Methods
+///
+/// Those of every [`Registration`](crate::Registration), and [`id`](Self::id),
+/// [`set_state`](Self::set_state), [`set_payload`](Self::set_payload) and [`update`](Self::update).
 pub type InstanceRegistration<P = NoPayload> = Registration<InstanceKind<P>>;
 
 /// An instance of a service.

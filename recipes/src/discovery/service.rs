@@ -8,6 +8,10 @@ use super::instance::{Instance, NoPayload};
 use crate::view::ChildrenView;
 
 /// The instances of a service, followed: see [`Discovery::service`](crate::Discovery::service).
+///
+/// # Methods
+///
+/// Those of every [`ChildrenView`](crate::ChildrenView).
 pub type ServiceView<P = NoPayload> = ChildrenView<Arc<Instance<P>>>;
 
 impl<P> ServiceView<P> {

@@ -8,6 +8,11 @@ use crate::lock::{Guard, HoldAccess};
 ///
 /// It is lost as every guard is: if its session ends, or its node is deleted. The other members then count it
 /// as one that has left. A drop leaves in the background, and waits for nobody.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard), and [`leave`](Self::leave) and
+/// [`leave_timeout`](Self::leave_timeout).
 pub type Inside = Guard<MemberHold>;
 
 /// The hold of a member.

@@ -6,6 +6,10 @@ use crate::lock::{Guard, HoldAccess, HoldRelease};
 /// The leadership of an [`Election`](super::Election).
 ///
 /// A drop of the leadership resigns in the background.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard), and [`resign`](Self::resign).
 pub type Leadership = Guard<LeadershipHold>;
 
 /// The hold of a leader.

@@ -5,6 +5,10 @@ use lockkeeper_core::{DecodeFailure, ViewNode};
 use crate::view::ChildrenView;
 
 /// The members of a group, followed: see [`Group::members`](crate::Group::members).
+///
+/// # Methods
+///
+/// Those of every [`ChildrenView`](crate::ChildrenView).
 pub type MembersView = ChildrenView<Member>;
 
 /// The suffix of the nodes of kazoo's `Party`.

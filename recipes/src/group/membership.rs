@@ -4,6 +4,10 @@ use crate::registration::Registration;
 
 /// A membership of a [`Group`](crate::Group), which outlives sessions: a
 /// [`Registration`](crate::Registration) below the path of the group. A drop leaves in the background.
+///
+/// # Methods
+///
+/// Those of every [`Registration`](crate::Registration), and [`id`](Self::id).
 pub type Membership = Registration<MemberKind>;
 
 /// A member of a group.

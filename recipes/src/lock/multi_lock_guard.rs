@@ -7,6 +7,12 @@ use super::guard::{Guard, HoldAccess, MemberGuard, SingleHold};
 /// A held [`ZooKeeperLock`](super::ZooKeeperLock), or several held together.
 ///
 /// A drop of the guard releases all of them in the background.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard), and [`paths`](Self::paths), [`members`](Self::members),
+/// [`fencing_token`](Self::fencing_token), [`fencing_tokens`](Self::fencing_tokens) and
+/// [`release`](Self::release).
 pub type MultiLockGuard = Guard<Members>;
 
 /// The holds of one or more locks.

@@ -15,7 +15,7 @@ use crate::view::ChildrenView;
 ///
 /// # Methods
 ///
-/// Those of every [`View`](crate::view::View).
+/// Those of every [`ChildrenView`](crate::ChildrenView).
 pub type ItemsView = ChildrenView<()>;
 
 /// So many requests for items are in flight.

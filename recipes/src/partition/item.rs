@@ -13,6 +13,11 @@ use crate::lock::{Guard, HoldAccess, HoldRelease};
 /// drop or [release](Self::release) the guard: the next member waits for that. A guard that is dropped while
 /// the item is still this member's is taken again, and
 /// [`PartitionMember::next`](super::PartitionMember::next) returns the item again.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard), and [`item`](Self::item) and
+/// [`release_requested`](Self::release_requested).
 pub type AssignedItem = Guard<ItemHold>;
 
 /// The hold of an item.

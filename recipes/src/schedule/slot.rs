@@ -13,6 +13,11 @@ use crate::lock::{Guard, HoldAccess, HoldRelease};
 ///
 /// Do the work, and end it with [`done`](Self::done) or [`done_with`](Self::done_with). A slot that is
 /// dropped, [released](Self::release) or lost before that is due again, for whichever process is next.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard), and [`begins`](Self::begins), [`missed`](Self::missed),
+/// [`done`](Self::done) and [`done_with`](Self::done_with).
 pub type Slot = Guard<SlotHold>;
 
 /// The hold of a slot.

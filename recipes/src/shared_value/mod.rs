@@ -64,6 +64,10 @@ pub struct SharedValue<T> {
 /// A number that many processes read and write, in the bytes of Curator's `SharedCount`.
 ///
 /// To count, use [`Counter::new_i32`](crate::Counter::new_i32): it adds on the same node.
+///
+/// # Methods
+///
+/// Those of every [`SharedValue`].
 pub type SharedCount = SharedValue<i32>;
 
 /// A value, and which write of it that is.

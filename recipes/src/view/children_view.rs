@@ -18,6 +18,11 @@ pub enum OneLevel {}
 /// each change of the node or of a child one read. After each reconnect the data of all children is
 /// read, many at once.
 ///
+/// # Methods
+///
+/// [`new`](ChildrenView::new), [`new_bounded`](ChildrenView::new_bounded),
+/// [`new_decoded`](ChildrenView::new_decoded), and those of every [`View`](crate::view::View).
+///
 /// # Examples
 ///
 /// ```

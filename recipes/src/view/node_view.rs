@@ -18,6 +18,11 @@ pub enum OneNode {}
 ///
 /// One watch. For each change one read. Nothing while the node does not change.
 ///
+/// # Methods
+///
+/// [`new`](NodeView::new), [`new_decoded`](NodeView::new_decoded), [`node`](NodeView::node), and those of
+/// every [`View`](crate::view::View).
+///
 /// # Examples
 ///
 /// ```

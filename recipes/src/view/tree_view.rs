@@ -20,6 +20,11 @@ pub enum EveryLevel {}
 /// with more than 4 KiB only the stat is read, if the data is the same.) A [`TreeScope`] with a depth or a
 /// filter leaves nodes out, and with them everything that they would cost.
 ///
+/// # Methods
+///
+/// [`new`](TreeView::new), [`new_bounded`](TreeView::new_bounded), [`new_decoded`](TreeView::new_decoded),
+/// and those of every [`View`](crate::view::View).
+///
 /// # Examples
 ///
 /// ```

@@ -66,6 +66,10 @@ pub struct Semaphore {
 ///
 /// All its permits are held or lost together. Its fencing token is unique, and has no order among the holders
 /// of a time. A drop of the lease releases all its permits in the background.
+///
+/// # Methods
+///
+/// Those of every [`Guard`](crate::Guard), and [`permits`](Self::permits).
 pub type Lease = Guard<PermitsHold>;
 
 /// The hold of one or more permits.
