@@ -241,10 +241,7 @@ impl Error {
     #[must_use]
     pub fn recipe<E: RecipeError>(&self) -> Option<&E> {
         match self {
-            Self::Recipe(error) => {
-                let error: &(dyn std::error::Error + 'static) = &**error;
-                error.downcast_ref()
-            }
+            Self::Recipe(error) => error.as_error().downcast_ref(),
             _ => None,
         }
     }

@@ -4,6 +4,20 @@ use lockkeeper_lock::{ErrorKind, FencingTokenError};
 
 use super::outcome::Outcome;
 
+/// An error that can be told by its type. Every error is one: the oldest Rust makes no `dyn Error` of a
+/// `dyn RecipeError` by itself.
+#[doc(hidden)]
+pub trait TypedError: Error {
+    /// The error itself.
+    fn as_error(&self) -> &(dyn Error + 'static);
+}
+
+impl<E: Error + 'static> TypedError for E {
+    fn as_error(&self) -> &(dyn Error + 'static) {
+        self
+    }
+}
+
 /// An error of one recipe, which [`Error::Recipe`](crate::Error::Recipe) carries.
 ///
 /// A recipe implements this for the type of its own errors. `?` and `into()` then make an
@@ -29,7 +43,7 @@ use super::outcome::Outcome;
 /// assert!(!error.is_transient() && !error.outcome_unknown());
 /// assert_eq!(error.to_string(), "/museum has admitted 3 visitors, and admits no more");
 /// ```
-pub trait RecipeError: Error + Send + Sync + 'static {
+pub trait RecipeError: TypedError + Error + Send + Sync + 'static {
     /// What the error means for the caller: [`Error::kind`](crate::Error::kind), unless the
     /// [outcome](Self::outcome) is unknown. Default: [`Recipe`](ErrorKind::Recipe).
     fn kind(&self) -> ErrorKind {

@@ -1,6 +1,5 @@
 //! A session: its parts, and its end.
 
-use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
@@ -169,8 +168,7 @@ impl Session {
     pub(crate) fn table<T: SessionTable>(&self, new: impl Fn(WeakSession) -> T) -> Arc<T> {
         let new = || Arc::new(new(WeakSession(Arc::downgrade(&self.0))));
         let table: Arc<dyn SessionTable> = Arc::clone(self.0.table.get_or_init(|| new()));
-        let table: Arc<dyn Any + Send + Sync> = table;
-        table.downcast().unwrap_or_else(|_| new())
+        table.into_any().downcast().unwrap_or_else(|_| new())
     }
 
     pub(super) fn existing_table(&self) -> Option<&dyn SessionTable> {

@@ -153,7 +153,7 @@ impl Group {
         let decode = move |name: &str, data: &[u8], stat: &Stat| {
             let member = Member::decode(name, data)?;
             if stat.ephemeral_owner == 0 {
-                let path = format_args!("{group}/{name}");
+                let path = format!("{group}/{name}");
                 warn!(%path, "a node that belongs to no session is no member");
                 return Err(UNOWNED.into());
             }
