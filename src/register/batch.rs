@@ -232,6 +232,45 @@ mod tests {
     }
 
     #[test]
+    fn a_change_that_was_removed_is_not_taken() {
+        let mut queue = ChangeQueue::default();
+        let (removed, _first) = request(false);
+        let number = queue.push(removed);
+        let (kept, _second) = request(false);
+        queue.push(kept);
+        assert!(queue.remove(number) && !queue.remove(number));
+        let taken = queue.take(true).unwrap();
+        assert_eq!(taken.requests.iter().map(|request| request.number).collect::<Vec<_>>(), [number + 1]);
+    }
+
+    #[test]
+    fn a_change_whose_call_has_ended_stays_in_its_batch_only_while_an_attempt_is_in_doubt() {
+        let error = Error::Timeout {
+            phase: crate::error::Phase::Connecting,
+            path: "/register".into(),
+            waited: std::time::Duration::ZERO,
+        };
+        for (in_doubt, is_alone, left, others_wait) in
+            [(false, false, 1, true), (true, false, 2, true), (false, true, 0, false), (true, true, 1, false)]
+        {
+            let (expired, mut ended) = request(false);
+            let (with_time, mut waiting) = request(false);
+            let mut batch =
+                Batch { requests: vec![ChangeRequest { deadline: Deadline::immediate(), ..expired }] };
+            if !is_alone {
+                batch.requests.push(with_time);
+            }
+            let mut doubts = Doubts::default();
+            if in_doubt {
+                doubts.add(1, "/register/writer-1", &None);
+            }
+            assert_eq!(batch.end_expired(&error, &doubts), others_wait, "{in_doubt} {is_alone}");
+            assert_eq!(batch.requests.len(), left, "{in_doubt} {is_alone}");
+            assert!(ended.try_recv().is_ok_and(|answer| answer.is_err()) && waiting.try_recv().is_err());
+        }
+    }
+
+    #[test]
     fn a_change_that_nobody_waits_for_is_not_taken() {
         let mut queue = ChangeQueue::default();
         let (gone, answer) = request(false);

@@ -55,3 +55,20 @@ impl<T: Send + 'static> Decision<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_for_a_call_whose_decision_has_panicked_once() {
+        let decision = Decision::default();
+        let mut decide = decision.recorded(|current| {
+            assert!(current.data().is_some(), "a decision that panics");
+            (Change::Write(b"x".to_vec()), ())
+        });
+        assert_eq!(decide(Current::of(&None)), Change::Keep);
+        assert_eq!(decide(Current::pending(b"a")), Change::Keep, "also from another state");
+        assert!(catch_unwind(AssertUnwindSafe(|| decision.take())).is_err());
+    }
+}

@@ -1,6 +1,7 @@
 //! The end of a task beside the beginning of the next one.
 
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use futures::FutureExt;
 use lockkeeper_testserver::TestServer;
@@ -21,6 +22,40 @@ async fn a_task_that_ends_takes_no_change_from_the_next_one() {
     assert!(futures::poll!(next.as_mut()).is_pending(), "another task has the memory");
     drop(ending);
     next.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_change_that_waits_for_its_turn_until_its_deadline_is_never_applied() {
+    let server = TestServer::start().await.unwrap();
+    let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
+    let manager = manager.with_operation_timeout(Duration::from_millis(100)).unwrap();
+    let register = Register::new(&manager, "/register").unwrap();
+    // As if another task had the memory, and were at work.
+    let _memory = register.inner.state.lock().memory.take().unwrap();
+    let change = register.update(|_| (Change::Write(b"1".to_vec()), ()));
+    let ended = tokio::time::timeout(Duration::from_secs(30), change).await.unwrap();
+    assert!(ended.unwrap_err().is_timeout());
+    assert!(register.inner.state.lock().queue.take(true).is_none());
+}
+
+#[tokio::test]
+async fn a_read_is_decided_once_from_the_node_as_it_was_read() {
+    let server = TestServer::start().await.unwrap();
+    let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
+    let register = Register::new(&manager, "/register").unwrap();
+    for _ in 0..3 {
+        // The register knows what it has written.
+        register.update(|_| (Change::Write(b"1".to_vec()), ())).await.unwrap();
+    }
+    let mut decisions = 0;
+    let (decided, _) = register
+        .read(move |_| {
+            decisions += 1;
+            decisions
+        })
+        .await
+        .unwrap();
+    assert_eq!(decided, 1);
 }
 
 #[tokio::test]

@@ -96,6 +96,32 @@ async fn a_conditional_change_is_reported_as_applied_also_if_the_first_search_fo
     }
 }
 
+/// The attempt is applied, and the search for it fails. Before the next search another client deletes the writer
+/// node, and changes the number.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conditional_change_whose_writer_node_is_deleted_before_the_search_is_of_unknown_outcome() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (here, there) = (counter(&client(&server_fixture).await), counter(&server_fixture.rival));
+    here.set(1).await.unwrap();
+    here.set(1).await.unwrap();
+    let (server, session) = (&server_fixture.server, server_fixture.sessions_of_actor()[0]);
+    let lost = server.fault(change().session(session), Fault::DropConnectionAfter);
+    let back = server.fault(When::connect().session(session).nth(2), Fault::HoldRequest);
+    let search = When::op(Op::GetData).path(&format!("{COUNTER}/*")).session(session);
+    let search = server.fault(search, Fault::DropConnectionBefore);
+    let setting = tokio::spawn(async move { here.compare_and_set(1, 7).await });
+    within("the change", lost.hit()).await.unwrap();
+    within("the search", search.hit()).await.unwrap();
+    within("the reconnect", back.hit()).await.unwrap();
+    for writer in server.inspect(writers) {
+        assert!(server.delete_node(&format!("{COUNTER}/{writer}")));
+    }
+    assert_eq!(within("the other's addition", there.add(100)).await.unwrap().unwrap(), 107);
+    back.release();
+    let unknown = within("the change", setting).await.unwrap().unwrap().unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::Unknown, "{unknown}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conditional_change_whose_answer_is_lost_reports_what_became_of_it() {
     for fault in [Fault::DropConnectionAfter, Fault::DropConnectionBefore] {

@@ -5,6 +5,7 @@ mod creation;
 mod fates;
 mod histories;
 mod ids;
+mod refusals;
 mod sessions;
 mod values;
 mod versions;

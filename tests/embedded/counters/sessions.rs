@@ -1,7 +1,9 @@
 //! The end of the session, before the answer and after it.
 
+use std::time::Duration;
+
 use lockkeeper::error::ErrorKind;
-use lockkeeper_testserver::{Fault, Op, When};
+use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::{COUNTER, add_ones, change, client, counter, number_on, writers};
 use crate::limit::within;
@@ -13,8 +15,10 @@ async fn a_counter_continues_in_the_next_session() {
     let counter = counter(&client(&server_fixture).await);
     assert_eq!(add_ones(&counter, 2).await.unwrap(), [1, 2]);
     assert!(server_fixture.server.expire(server_fixture.sessions_of_actor()[0]));
+    let sent = server_fixture.server.fault(change().always(), Fault::DelayReply(Duration::ZERO));
     let sums = within("the additions", add_ones(&counter, 2)).await.unwrap().unwrap();
     assert_eq!((sums, number_on(&server_fixture)), (vec![3, 4], Some(4)));
+    assert_eq!(sent.hits(), 2, "none with the writer node of the last session");
     assert_eq!(server_fixture.server.inspect(writers).len(), 1, "that of the next session");
 }
 
@@ -47,6 +51,21 @@ async fn an_addition_whose_session_ends_before_the_answer_is_unknown_and_counted
     let unknown = within("the addition", adding).await.unwrap().unwrap().unwrap_err();
     assert_eq!((unknown.kind(), unknown.is_transient()), (ErrorKind::Unknown, false), "{unknown}");
     assert_eq!(within("the next one", counter.add(1)).await.unwrap().unwrap(), 12);
+}
+
+/// The servers say that the session is over, and have its nodes yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_addition_is_found_by_the_writer_node_of_an_earlier_session_that_still_exists() {
+    for fault in [Fault::DropConnectionAfter, Fault::DropConnectionBefore] {
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let (counter, server) = (counter(&client(&server_fixture).await), &server_fixture.server);
+        counter.add(10).await.unwrap();
+        let session = server_fixture.sessions_of_actor()[0];
+        let lost = server.fault(change().session(session), fault);
+        let over = server.fault(When::connect().session(session), Fault::Refuse(ErrorCode::SessionExpired));
+        assert_eq!(within("the addition", counter.add(1)).await.unwrap().unwrap(), 11, "{fault:?}");
+        assert_eq!((lost.hits(), over.hits(), number_on(&server_fixture)), (1, 1, Some(11)), "{fault:?}");
+    }
 }
 
 /// The first attempt is applied, the second one is refused for that reason, and the search for the first one

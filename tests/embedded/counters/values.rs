@@ -2,7 +2,7 @@
 
 use lockkeeper::error::{ErrorKind, SharedValueError};
 use lockkeeper::value::{CompareAndSet, Revision};
-use lockkeeper::{SharedCount, SharedValue};
+use lockkeeper::{Counter, SharedCount, SharedValue};
 use lockkeeper_testserver::{Fault, Isolation, Op, TestServer, When};
 
 use super::client;
@@ -55,6 +55,21 @@ async fn a_conditional_write_whose_answer_is_lost_is_found_to_be_done() {
             assert_eq!(lost.hits(), 1, "{fault:?} at {nth}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_condition_is_compared_with_the_node_as_it_is_and_not_as_the_last_change_left_it() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let here = Counter::new(&client(&server_fixture).await, "/number").unwrap();
+    let there = Counter::new(&server_fixture.rival, "/number").unwrap();
+    for _ in 0..3 {
+        here.set(1).await.unwrap();
+    }
+    there.set(5).await.unwrap();
+    assert_eq!(here.compare_and_set(1, 6).await.unwrap(), CompareAndSet::Differs(5));
+    here.set(1).await.unwrap();
+    there.set(5).await.unwrap();
+    assert_eq!(here.compare_and_set(5, 7).await.unwrap(), CompareAndSet::Set(7));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
