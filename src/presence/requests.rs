@@ -97,6 +97,35 @@ fn found(stat: &Stat) -> Found {
     Found { owner: stat.ephemeral_owner, czxid: stat.czxid, version: stat.version }
 }
 
+/// Some servers do not send it.
 fn czxid(stat: Option<&Stat>) -> Option<Zxid> {
     stat.map(|stat| stat.czxid).filter(|czxid| *czxid > Zxid::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_a_zxid_names_no_transaction() {
+        let stat = |zxid| {
+            let czxid = Zxid::new(zxid);
+            let (mzxid, pzxid, ctime, mtime) = (czxid, czxid, 0, 0);
+            let (version, child_version, ephemeral_owner, data_length, children) = (0, 0, 7, 0, 0);
+            Stat {
+                czxid,
+                mzxid,
+                pzxid,
+                ctime,
+                mtime,
+                version,
+                child_version,
+                ephemeral_owner,
+                data_length,
+                children,
+            }
+        };
+        assert_eq!(czxid(Some(&stat(5))), Some(Zxid::new(5)));
+        assert_eq!((czxid(Some(&stat(0))), czxid(None)), (None, None));
+    }
 }

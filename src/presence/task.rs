@@ -349,7 +349,7 @@ impl Task {
         for (number, done) in over {
             let _ = fate(number).map(|fate| done.send(fate));
         }
-        self.engine.targets_mut().forget(|number| writing.iter().any(|(of, _)| *of == number));
+        self.engine.targets_mut().forget(|number| writing.iter().any(|(waiting, _)| *waiting == number));
         self.writing = writing;
     }
 

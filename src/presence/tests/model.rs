@@ -63,7 +63,7 @@ enum Fate {
     RequestLost,
     /// Applied after later requests, without an answer.
     Late,
-    /// A write is refused, and any other request is answered.
+    /// The write of a call is refused, and any other request is answered.
     Refused,
 }
 
@@ -198,10 +198,11 @@ impl World {
                 let write = Write { session: process.session, step, data, seen: process.seen };
                 let mut own = process.earlier.clone();
                 own.push(process.session);
+                // A write that restores the data of an earlier call is the fate of no call.
+                let is_of_call = number.is_some_and(|number| !process.decided.contains(&number));
                 match fate {
-                    Fate::Refused if request == Request::Write => {
-                        // What another process wrote cannot be replaced: that is the fate of no call.
-                        process.refused.extend(number.filter(|of| !process.decided.contains(of)));
+                    Fate::Refused if request == Request::Write && is_of_call => {
+                        process.refused.extend(number);
                         Event::Refused(request, Refusal::QuotaExceeded)
                     }
                     Fate::Answered | Fate::Refused => self.server.apply(&write, &own),

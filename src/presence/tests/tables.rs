@@ -177,6 +177,45 @@ fn each_of_several_calls_has_the_fate_of_its_own_write() {
 }
 
 #[test]
+fn a_write_without_an_answer_that_was_not_applied_can_be_refused_later() {
+    let mut engine = engine(OnDeletion::Recreate);
+    for event in [Event::Created(Some(Zxid::new(20))), ours(0, "data"), set("more")] {
+        engine.handle(event);
+    }
+    engine.handle(Event::Unanswered(Request::Write));
+    engine.handle(ours(0, "data"));
+    assert_eq!((engine.next(), fates(&mut engine)), (Step::Write(0), (0, vec![])));
+    engine.handle(REFUSED);
+    assert_eq!((engine.next(), fates(&mut engine)), (Step::Wait, (0, vec![1])));
+    assert_eq!(&**engine.targets().data(), b"data");
+}
+
+#[test]
+fn the_data_of_a_superseded_call_is_kept_while_the_node_may_have_it() {
+    let mut engine = engine(OnDeletion::Recreate);
+    for event in [Event::Created(Some(Zxid::new(20))), ours(0, "data"), set("first")] {
+        engine.handle(event);
+    }
+    engine.handle(Event::Unanswered(Request::Write));
+    engine.handle(set("second"));
+    engine.targets_mut().forget(|_| false);
+    engine.handle(ours(1, "first"));
+    engine.handle(REFUSED);
+    assert_eq!((engine.next(), &**engine.targets().data()), (Step::Wait, &b"first"[..]));
+}
+
+#[test]
+fn a_refusal_to_restore_the_data_is_told_once() {
+    let mut engine = engine(OnDeletion::Recreate);
+    engine.handle(Event::Created(Some(Zxid::new(20))));
+    for told in [vec![0], vec![]] {
+        engine.handle(ours(1, "theirs"));
+        engine.handle(REFUSED);
+        assert_eq!((engine.next(), fates(&mut engine)), (Step::Wait, (0, told)));
+    }
+}
+
+#[test]
 fn the_data_of_a_superseded_call_is_kept_only_while_its_caller_waits() {
     let mut engine = engine(OnDeletion::Recreate);
     for event in
@@ -236,7 +275,16 @@ fn a_release_deletes_what_may_exist() {
         (vec![created.clone(), Event::WatchFired], leftover(None, false)),
         (vec![lost.clone()], leftover(None, true)),
         // The create without an answer may be applied later, also after a second one.
-        (vec![lost.clone(), Event::ReadNothing, created], leftover(Some(0), true)),
+        (vec![lost.clone(), Event::ReadNothing, created.clone()], leftover(Some(0), true)),
+        // A read of the node of the second one says nothing about the first one, however the node is written.
+        (
+            vec![lost.clone(), Event::ReadNothing, Event::Created(None), ours(0, "data")],
+            leftover(Some(0), true),
+        ),
+        (
+            [vec![lost.clone(), Event::ReadNothing, created], vec![ours(1, "foreign"); 2]].concat(),
+            leftover(Some(1), true),
+        ),
         // It was applied.
         (vec![lost.clone(), read(NOW, 20)], leftover(Some(3), false)),
         (vec![lost.clone(), read(OTHER, 20)], leftover(None, true)),

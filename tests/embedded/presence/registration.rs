@@ -9,7 +9,7 @@ use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::{PATH, client, gone, newest_session, node, register, registered, state_is};
 use crate::limit::within;
-use crate::server_fixture::ServerFixture;
+use crate::server_fixture::{SESSION, ServerFixture, builder, children};
 
 #[tokio::test]
 async fn a_registration_has_an_ephemeral_node_until_it_is_released_or_dropped() {
@@ -30,6 +30,25 @@ async fn a_registration_has_an_ephemeral_node_until_it_is_released_or_dropped() 
         }
         gone(&server_fixture).await;
     }
+}
+
+#[tokio::test]
+async fn a_registration_is_closed_while_it_is_released_and_nothing_else_is_asked() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let registration = register(&client(&server_fixture).await, "here");
+    registered(&registration).await;
+    let mut watch = registration.watch();
+    let delete = server_fixture.server.fault(When::op(Op::Delete).path(PATH), Fault::HoldReply);
+    let looks = server_fixture
+        .server
+        .fault(When::op(Op::Exists).path(PATH).always(), Fault::DelayReply(std::time::Duration::ZERO));
+    let release = tokio::spawn(registration.release());
+    within("the delete", delete.hit()).await.unwrap();
+    state_is(&mut watch, |state| state == PresenceState::Closed).await;
+    assert!(!release.is_finished());
+    delete.release();
+    within("the release", release).await.unwrap().unwrap().unwrap();
+    assert_eq!(looks.hits(), 0, "the manager has had no other session");
 }
 
 #[tokio::test]
@@ -75,6 +94,20 @@ async fn of_two_registrations_of_one_manager_the_second_waits_as_well() {
 }
 
 #[tokio::test]
+async fn a_registration_that_is_released_before_its_turn_is_closed() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let first = register(&manager, "first");
+    let czxid = registered(&first).await;
+    let second = register(&manager, "second");
+    let mut watch = second.watch();
+    state_is(&mut watch, |state| matches!(state, PresenceState::Conflict { .. })).await;
+    within("the release", second.release()).await.unwrap().unwrap();
+    state_is(&mut watch, |state| state == PresenceState::Closed).await;
+    assert_eq!(registered(&first).await, czxid);
+}
+
+#[tokio::test]
 async fn a_node_that_belongs_to_no_session_is_a_conflict() {
     let server_fixture = ServerFixture::start().await.unwrap();
     server_fixture.rival.znodes().create(PATH, "by hand", CreateMode::Persistent).await.unwrap();
@@ -110,6 +143,51 @@ async fn a_node_that_another_client_deletes_is_made_again_or_ends_the_registrati
     drained.release().await.unwrap();
     // The path is free for another registration.
     registered(&register(&manager, "again")).await;
+}
+
+/// The paths are so long that a session has no room to watch all of them.
+#[tokio::test]
+async fn a_node_without_room_for_a_watch_is_made_again_as_well() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let folder = format!("/services/{}", "long".repeat(250));
+    let paths: Vec<String> = (0..130).map(|number| format!("{folder}/{number}")).collect();
+    let registrations: Vec<Registration> =
+        paths.iter().map(|path| Registration::register(&manager, path, "here").unwrap()).collect();
+    for registration in &registrations {
+        registered(registration).await;
+    }
+    for path in &paths {
+        assert!(server_fixture.server.delete_node(path));
+    }
+    let all = server_fixture.server.wait_until(|machine| children(machine, &folder).len() == paths.len());
+    within("all nodes", all).await.unwrap();
+}
+
+/// The answer to the first write is late, and the event of the deletion arrives before it. The other process has
+/// written its node as often as this one.
+#[tokio::test]
+async fn a_write_does_not_reach_the_node_that_another_process_has_made_meanwhile() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let (server, session) = (&server_fixture.server, newest_session(&server_fixture));
+    let watching = When::op(Op::GetData).path(PATH).session(session);
+    let watching = server.fault(watching, Fault::DelayReply(std::time::Duration::ZERO));
+    let registration = register(&manager, "here");
+    let mut watch = registration.watch();
+    within("the watch", watching.hit()).await.unwrap();
+    let write = server.fault(When::op(Op::SetData).path(PATH).session(session), Fault::HoldReply);
+    let (mut first, mut second) =
+        (Box::pin(registration.set_data("first")), Box::pin(registration.set_data("second")));
+    assert!(futures::poll!(&mut first).is_pending());
+    within("the write", write.hit()).await.unwrap();
+    assert!(server.delete_node(PATH) && futures::poll!(&mut second).is_pending());
+    let theirs = server_fixture.rival.znodes();
+    theirs.create(PATH, "theirs", CreateMode::Ephemeral).await.unwrap();
+    theirs.write(PATH, "theirs", -1).await.unwrap();
+    write.release();
+    state_is(&mut watch, |state| matches!(state, PresenceState::Conflict { .. })).await;
+    assert!(server.inspect(node).is_some_and(|(_, data)| data == "theirs"));
 }
 
 #[tokio::test]
@@ -194,6 +272,21 @@ async fn each_of_two_calls_that_wait_has_the_result_of_its_own_write() {
 }
 
 #[tokio::test]
+async fn a_call_is_applied_although_a_later_one_is_refused() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let registration = register(&client(&server_fixture).await, "here");
+    registered(&registration).await;
+    let refused =
+        server_fixture.server.fault(When::op(Op::SetData).path(PATH), Fault::Refuse(ErrorCode::NoAuth));
+    // Nothing else runs in this thread: the data of the second call is written first.
+    let both = async { tokio::join!(registration.set_data("first"), registration.set_data("second")) };
+    let (first, second) = within("the calls", both).await.unwrap();
+    assert!(first.is_ok() && refused.hits() == 1, "{first:?}");
+    assert!(matches!(second.unwrap_err(), Error::Refused { refusal: Refusal::NoAuth, .. }));
+    assert!(server_fixture.server.inspect(node).is_some_and(|(_, data)| data == "first"));
+}
+
+#[tokio::test]
 async fn a_refused_node_is_reported_and_tried_again() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
@@ -209,6 +302,19 @@ async fn a_refused_node_is_reported_and_tried_again() {
     // Another connection is a reason to try again.
     server_fixture.server.drop_connections();
     state_is(&mut watch, PresenceState::is_registered).await;
+}
+
+#[tokio::test]
+async fn a_refused_node_is_tried_again_without_any_event() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    // The next try is a session timeout later.
+    let manager = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 3);
+    let manager = manager.connect().await.unwrap();
+    let refused = When::op(Op::Create2).session(newest_session(&server_fixture)).path(PATH);
+    let refused = server_fixture.server.fault(refused, Fault::Refuse(ErrorCode::NoAuth));
+    let registration = register(&manager, "here");
+    within("the refusal", refused.hit()).await.unwrap();
+    state_is(&mut registration.watch(), PresenceState::is_registered).await;
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use lockkeeper::NodeView;
+use lockkeeper::error::ErrorKind;
 use lockkeeper::presence::PresenceState;
 use lockkeeper::view::ViewChange;
 use lockkeeper_testserver::fault::{Passed, Subject};
@@ -35,6 +36,26 @@ async fn the_node_and_its_latest_data_are_back_in_the_next_session() {
         (request.subject, &request.paths[..]),
         (Subject::Request(Op::Create2), &[PATH.to_owned()][..])
     );
+}
+
+#[tokio::test]
+async fn a_registration_is_missing_since_the_end_of_its_session() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let registration = register(&manager, "here");
+    registered(&registration).await;
+    let mut watch = registration.watch();
+    let next = server_fixture.server.fault(When::connect(), Fault::HoldRequest);
+    let create = server_fixture.server.fault(When::op(Op::Create2).path(PATH), Fault::HoldRequest);
+    assert!(server_fixture.server.expire(newest_session(&server_fixture)));
+    within("the next session", next.hit()).await.unwrap();
+    state_is(&mut watch, |state| matches!(state, PresenceState::Missing { .. })).await;
+    let missing = watch.state();
+    next.release();
+    within("the create", create.hit()).await.unwrap();
+    assert_eq!(registration.state(), missing, "the next session is no other begin");
+    create.release();
+    state_is(&mut watch, PresenceState::is_registered).await;
 }
 
 #[tokio::test]
@@ -85,6 +106,31 @@ async fn a_node_of_the_session_that_replaced_ours_is_no_conflict_and_ends_ours()
     assert!(owner != session && owner == newest_session(&server_fixture));
 }
 
+/// The client has no node of its own after the reconnect, so nothing has verified its connection.
+#[tokio::test]
+async fn the_node_of_another_process_does_not_end_the_session_of_a_connection_that_is_not_verified() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (server, here) = (&server_fixture.server, client(&server_fixture).await);
+    let theirs = register(&server_fixture.rival, "theirs");
+    registered(&theirs).await;
+    let sessions = server.sessions();
+    server.drop_connections();
+    let list = server.fault(
+        When::op(Op::GetEphemerals).session(newest_session(&server_fixture)),
+        Fault::DelayReply(Duration::ZERO),
+    );
+    let registration = register(&here, "here");
+    let mut watch = registration.watch();
+    state_is(&mut watch, |state| matches!(state, PresenceState::Conflict { .. })).await;
+    within("the list", list.hit()).await.unwrap();
+    for _ in 0..3 {
+        // Behind the read of the node.
+        here.znodes().read("/").await.unwrap();
+    }
+    assert_eq!(server.sessions(), sessions);
+    assert!(matches!(watch.state(), PresenceState::Conflict { .. }));
+}
+
 #[tokio::test]
 async fn a_node_of_an_earlier_session_is_replaced_without_a_gap() {
     let server_fixture = ServerFixture::start().await.unwrap();
@@ -125,32 +171,60 @@ async fn a_node_of_an_earlier_session_is_replaced_without_a_gap() {
 
 #[tokio::test]
 async fn a_release_is_not_done_while_the_node_of_an_earlier_session_exists() {
+    for is_ended in [false, true] {
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let manager = client(&server_fixture).await;
+        let old = newest_session(&server_fixture);
+        let registration = register(&manager, "here");
+        registered(&registration).await;
+        let server = &server_fixture.server;
+        let swapped = server.fault(When::connect().session(old), Fault::SwapSession);
+        let created = server.fault(When::op(Op::Create2).path(PATH), Fault::HoldReply);
+        server.drop_connections();
+        within("the other session", swapped.hit()).await.unwrap();
+        within("its create", created.hit()).await.unwrap();
+        let mut release = std::pin::pin!(registration.release());
+        assert!(release.as_mut().now_or_never().is_none());
+        // The first look finds no node of the current session, and the second one that of the old session: so
+        // there is a third one.
+        let looked = server.fault(When::op(Op::Exists).path(PATH).nth(3), Fault::DelayReply(Duration::ZERO));
+        created.release();
+        tokio::select! {
+            biased;
+            released = &mut release => panic!("the node exists, and the release ends: {released:?}"),
+            looked = within("the third look", looked.hit()) => looked.unwrap(),
+        }
+        assert_eq!(server.inspect(node), Some((old, "here".to_owned())));
+        if is_ended {
+            // Nothing looks any more.
+            assert!(server.expire(newest_session(&server_fixture)));
+            let unknown = within("the release", release).await.unwrap().unwrap_err();
+            assert_eq!(unknown.kind(), ErrorKind::Unknown, "{unknown}");
+            continue;
+        }
+        assert!(server.expire(old));
+        within("the release", release).await.unwrap().unwrap();
+        assert_eq!(server.inspect(node), None);
+    }
+}
+
+/// The client has had an earlier session, and the node is not of that one.
+#[tokio::test]
+async fn a_release_does_not_wait_for_the_node_of_another_process() {
     let server_fixture = ServerFixture::start().await.unwrap();
     let manager = client(&server_fixture).await;
-    let old = newest_session(&server_fixture);
     let registration = register(&manager, "here");
     registered(&registration).await;
-    let server = &server_fixture.server;
-    let swapped = server.fault(When::connect().session(old), Fault::SwapSession);
-    let created = server.fault(When::op(Op::Create2).path(PATH), Fault::HoldReply);
-    server.drop_connections();
-    within("the other session", swapped.hit()).await.unwrap();
-    within("its create", created.hit()).await.unwrap();
-    let mut release = std::pin::pin!(registration.release());
-    assert!(release.as_mut().now_or_never().is_none());
-    // The first look finds no node of the current session, and the second one that of the old session: so
-    // there is a third one.
-    let looked = server.fault(When::op(Op::Exists).path(PATH).nth(3), Fault::DelayReply(Duration::ZERO));
-    created.release();
-    tokio::select! {
-        biased;
-        released = &mut release => panic!("the node exists, and the release ends: {released:?}"),
-        looked = within("the third look", looked.hit()) => looked.unwrap(),
-    }
-    assert_eq!(server.inspect(node), Some((old, "here".to_owned())));
-    assert!(server.expire(old));
-    within("the release", release).await.unwrap().unwrap();
-    assert_eq!(server.inspect(node), None);
+    let next = server_fixture.server.fault(When::connect(), Fault::HoldRequest);
+    assert!(server_fixture.server.expire(newest_session(&server_fixture)));
+    within("the next session", next.hit()).await.unwrap();
+    let theirs = register(&server_fixture.rival, "theirs");
+    registered(&theirs).await;
+    let mut watch = registration.watch();
+    next.release();
+    state_is(&mut watch, |state| matches!(state, PresenceState::Conflict { .. })).await;
+    within("the release", registration.release()).await.unwrap().unwrap();
+    assert!(server_fixture.server.inspect(node).is_some_and(|(_, data)| data == "theirs"));
 }
 
 #[tokio::test]
