@@ -108,7 +108,7 @@ impl MultiLock {
                 }
             }
         }
-        Ok(MultiLockGuard::of_all(guards).filter(MultiLockGuard::is_valid))
+        Ok(MultiLockGuard::of_all(guards))
     }
 
     /// Queues for all members by one transaction, and waits in all queues. `None` if the positions were lost.
