@@ -4,6 +4,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use lockkeeper::error::LossReason;
 use lockkeeper::{Mutex, MutexGuard};
 use lockkeeper_testserver::{ArmedFault, ErrorCode, Fault, Op, When};
 use tokio::runtime::{Builder, Runtime};
@@ -118,4 +119,33 @@ async fn is_carried_over() -> bool {
     let tried = within("an answer", mutex.try_acquire()).await.unwrap().unwrap();
     assert!(tried.is_none(), "two holders");
     syncs.hits() == 0
+}
+
+#[tokio::test]
+async fn a_list_of_the_own_nodes_without_an_answer_ends_no_session() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
+    let held = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    let list = When::op(Op::GetEphemerals).session(session);
+    let lost = server_fixture.server.fault(list.clone(), Fault::DropConnectionBefore);
+    let again = server_fixture.server.fault(list.nth(2), Fault::DelayReply(Duration::ZERO));
+    server_fixture.server.drop_connections();
+    within("the list", lost.hit()).await.unwrap();
+    within("another list in the same session", again.hit()).await.unwrap();
+    actor.znodes().read("/").await.unwrap();
+    assert!(held.is_valid());
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_reconnect_ends_the_session_on_servers_that_cannot_list_its_nodes() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let actor = server_fixture.actor().await.unwrap();
+    let held = Mutex::new(&actor, LOCK).unwrap().acquire().await.unwrap();
+    let list = When::op(Op::GetEphemerals).session(server_fixture.sessions_of_actor()[0]).always();
+    let _unknown = server_fixture.server.fault(list, Fault::Refuse(ErrorCode::Unimplemented));
+    server_fixture.server.drop_connections();
+    let lost = within("the end of the session", held.lost()).await.unwrap();
+    assert_eq!(lost.reason, LossReason::SessionReplaced);
 }
