@@ -107,6 +107,8 @@ def environment_of(folder, number):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LOCKKEEPER_SIM_")}
     # As cargo sets it: tests that build programs look for their sources there.
     environment.update(CARGO_MANIFEST_DIR=str(folder), RUST_BACKTRACE="0", **{CHOSEN: str(number)})
+    # What proptest finds with one mutant is not tried with the others, or with none.
+    environment["PROPTEST_DISABLE_FAILURE_PERSISTENCE"] = "1"
     return environment
 
 
