@@ -67,7 +67,8 @@ fn conditions_that_cannot_be_dropped_are_counted() {
 
 #[test]
 fn code_of_tests_has_no_guards() {
-    let text = "#[cfg(test)] mod tests { fn f() { if a {} } } #[cfg(test)] mod rule_test; #[test] fn g() { if a {} }";
+    let text = "#[cfg(test)] mod tests { fn f() { if a {} } } #[cfg(test)] mod rule_test;
+        #[test] fn g() { if a {} }";
     assert!(found(text).guards.is_empty());
     assert_eq!(found(text).test_modules, ["rule_test"]);
 }

@@ -205,13 +205,13 @@ fn the_data_of_a_superseded_call_is_kept_while_the_node_may_have_it() {
 }
 
 #[test]
-fn a_refusal_to_restore_the_data_is_told_once() {
+fn a_refusal_to_restore_the_data_is_reported_once() {
     let mut engine = engine(OnDeletion::Recreate);
     engine.handle(Event::Created(Some(Zxid::new(20))));
-    for told in [vec![0], vec![]] {
+    for reported in [vec![0], vec![]] {
         engine.handle(ours(1, "theirs"));
         engine.handle(REFUSED);
-        assert_eq!((engine.next(), fates(&mut engine)), (Step::Wait, (0, told)));
+        assert_eq!((engine.next(), fates(&mut engine)), (Step::Wait, (0, reported)));
     }
 }
 

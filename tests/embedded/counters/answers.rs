@@ -96,8 +96,8 @@ async fn a_conditional_change_is_reported_as_applied_also_if_the_first_search_fo
     }
 }
 
-/// The attempt is applied, and the search for it fails. Before the next search another client deletes the writer
-/// node, and changes the number.
+/// The attempt is applied, and the search for it fails. Before the next search another client deletes the
+/// writer node, and changes the number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conditional_change_whose_writer_node_is_deleted_before_the_search_is_of_unknown_outcome() {
     let server_fixture = ServerFixture::start().await.unwrap();

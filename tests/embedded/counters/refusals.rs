@@ -12,7 +12,7 @@ use crate::limit::within;
 use crate::server_fixture::{ServerFixture, children};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_may_create_no_writer_node_is_told_so() {
+async fn a_refusal_of_the_writer_node_is_reported() {
     for (is_first, writer_nodes) in
         [(true, "/counters/visits-creation-*"), (false, "/counters/visits/writer-*")]
     {
@@ -66,5 +66,5 @@ async fn a_first_addition_whose_writer_node_another_client_wrote_is_of_unknown_o
     back.release();
     let unknown = within("the addition", adding).await.unwrap().unwrap().unwrap_err();
     assert_eq!((unknown.kind(), number_on(&server_fixture)), (ErrorKind::Unknown, None), "{unknown}");
-    assert_eq!(unknown.to_string().matches(COUNTER).count(), 1, "the cause is told once: {unknown}");
+    assert_eq!(unknown.to_string().matches(COUNTER).count(), 1, "the cause is named once: {unknown}");
 }

@@ -164,8 +164,8 @@ async fn a_node_without_room_for_a_watch_is_made_again_as_well() {
     within("all nodes", all).await.unwrap();
 }
 
-/// The answer to the first write is late, and the event of the deletion arrives before it. The other process has
-/// written its node as often as this one.
+/// The answer to the first write is late, and the event of the deletion arrives before it. The other process
+/// has written its node as often as this one.
 #[tokio::test]
 async fn a_write_does_not_reach_the_node_that_another_process_has_made_meanwhile() {
     let server_fixture = ServerFixture::start().await.unwrap();
