@@ -1,5 +1,5 @@
-//! Finds every guard of a condition in Rust sources: each operand of `&&` and `||`, the condition of each `if`
-//! and `while`, the guard of each arm, and each predicate such as that of `filter`.
+//! Finds every guard of a condition in Rust sources: each operand of `&&` and `||`, the condition of each
+//! `if` and `while`, the guard of each arm, and each predicate such as that of `filter`.
 //!
 //! A mutant drops one of them: see `tests/mutants/guards`.
 
