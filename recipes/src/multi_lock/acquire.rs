@@ -108,7 +108,8 @@ impl MultiLock {
                 }
             }
         }
-        Ok(MultiLockGuard::of_all(guards))
+        // A process that was paused may have a grant before the timer that ends the lease of an earlier one.
+        Ok(MultiLockGuard::of_all(guards).filter(MultiLockGuard::is_valid))
     }
 
     /// Queues for all members by one transaction, and waits in all queues. `None` if the positions were lost.
