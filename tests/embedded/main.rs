@@ -47,6 +47,7 @@ mod read_back;
 mod reading;
 mod reads;
 mod revoker;
+mod rights;
 mod runtimes;
 mod scenario;
 mod schedule;

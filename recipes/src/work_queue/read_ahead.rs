@@ -290,7 +290,8 @@ mod tests {
         let newer = ItemTake { reads_before: ahead.begun(), ..of(&second) };
         assert!(matches!(ahead.begin(&newer, &candidates), ReadStep::Read(_)));
         assert_eq!(read(&ahead, &second, &candidates), 5);
-        let third = ItemTake { reads_before: 1, ..of(&pop(&candidates)) };
-        assert!(matches!(ahead.begin(&third, &candidates), ReadStep::Use(_)));
+        let third = pop(&candidates);
+        let older = ItemTake { reads_before: 1, ..of(&third) };
+        assert!(matches!(ahead.begin(&older, &candidates), ReadStep::Use(_)));
     }
 }
