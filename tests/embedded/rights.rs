@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use lockkeeper::config::{Acl, Permissions};
-use lockkeeper::error::Refusal;
+use lockkeeper::error::{Refusal, TxnError};
 use lockkeeper::znodes::{CreateMode, CreateOptions};
 use lockkeeper::{ConnectionManager, Counter, Error, IdBlocks, Registration, Schedule, SharedValue};
 use lockkeeper_tests::Timing;
@@ -128,7 +128,13 @@ async fn each_listed_right_is_needed() {
         let places = found.enumerate().flat_map(|(node, rights)| (0..rights.len()).map(move |r| (node, r)));
         for place in places {
             let outcome = outcome(case, Some(place)).await;
-            let is_refused = matches!(outcome, Err(Error::Refused { refusal: Refusal::NoAuth, .. }));
+            let is_refused = match &outcome {
+                Err(Error::Refused { refusal, .. }) => *refusal == Refusal::NoAuth,
+                Err(Error::NotCommitted(error)) => {
+                    matches!(**error, TxnError::Refused { refusal: Refusal::NoAuth, .. })
+                }
+                _ => false,
+            };
             assert!(is_refused, "{} without {place:?}: {outcome:?}", case.name);
         }
     }

@@ -66,10 +66,10 @@ const SHARD_SIZE: u32 = 10_000;
 /// A put is one request, and a second one where the room is short: it reads the number of items first. A
 /// taken item is two, the claim and the transaction of `done`, and a part of a read: one request reads up to
 /// 33 items for all takers of one manager, the more the faster they take. What was read is used for a
-/// second. They also share one look at the queue and one wait. Each process that waits looks at the queue when it changes: it lists the
-/// workers, and the directory that takes puts. It lists each other directory when it meets it, and then once
-/// for an eighth of its items that it takes. A directory takes 10,000 items at most, so that a list has about
-/// 180 kilobytes, however many items there are.
+/// second. They also share one look at the queue and one wait. Each process that waits looks at the queue
+/// when it changes: it lists the workers, and the directory that takes puts. It lists each other directory
+/// when it meets it, and then once for an eighth of its items that it takes. A directory takes 10,000 items
+/// at most, so that a list has about 180 kilobytes, however many items there are.
 ///
 /// # What a queue in ZooKeeper is not for
 ///
@@ -285,8 +285,8 @@ impl<T: SharedData> WorkQueue<T> {
         if !self.shared.has_claims_directory.load(Ordering::Acquire) {
             self.make_claims_directory().await?;
         }
-        let worker =
-            QueueWorker::create(&self.workers, &self.records, &self.shared.read_ahead, deadline).await?;
+        let reads_begun = || self.shared.read_ahead.begun();
+        let worker = QueueWorker::create(&self.workers, &self.records, reads_begun, deadline).await?;
         if self.shared.begin_sweep() {
             let (records, workers) = (self.records.clone(), self.workers.directory().clone());
             self.manager().spawn(sweep_records(self.manager().clone(), records, workers));

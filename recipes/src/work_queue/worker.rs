@@ -6,7 +6,6 @@ use lockkeeper_core::{
 
 use super::error::WorkQueueError;
 use super::item_claim::ItemClaim;
-use super::read_ahead::ReadAhead;
 use super::record::WorkerRecord;
 
 /// A worker: the node that claims items, and the record of its transactions. It claims one item at a time.
@@ -23,11 +22,11 @@ pub(super) struct QueueWorker {
 }
 
 impl QueueWorker {
-    /// Creates the node and the record of a worker.
+    /// Creates the node and the record of a worker. `reads_begun` is asked when both are there.
     pub(super) async fn create(
         workers: &LockQueue,
         records: &ZnodePath,
-        read_ahead: &ReadAhead,
+        reads_begun: impl FnOnce() -> u64,
         deadline: Deadline,
     ) -> Result<Self, Error> {
         let hold = workers.acquire(deadline).await?;
@@ -35,7 +34,7 @@ impl QueueWorker {
         hold.defer_loss_report();
         let name = NodeName::create_id(hold.path().name()).unwrap_or_else(|| hold.path().name());
         let record = WorkerRecord::create(hold.manager(), records.child(name)?).await?;
-        Ok(Self { hold, record, claim: None, reads_before: read_ahead.begun() })
+        Ok(Self { hold, record, claim: None, reads_before: reads_begun() })
     }
 
     /// The name that items are claimed by.

@@ -39,8 +39,8 @@ async fn an_item_is_put_by_two_requests_and_taken_by_three_at_most_whatever_the_
     for _ in 0..5 {
         take(&queue).await.done().await.unwrap();
     }
-    // Two each, one that reads three items, and one that reads several more.
-    assert_eq!(requests.hits(), 12);
+    // Two each, and the reads: two, if the machine is fast.
+    assert!((12..=15).contains(&requests.hits()), "{} requests", requests.hits());
 }
 
 #[tokio::test]

@@ -53,8 +53,8 @@ async fn a_hundred_thousand_items_are_taken_in_order_and_no_list_is_long() {
         assert_eq!(item.value(), value);
         within("the end", item.done()).await.unwrap().unwrap();
     }
-    // The worker, a look that lists all ten directories, one that lists the first and the last again, and the reads: one for
-    // 33 items, if the machine is fast.
+    // The worker, a look that lists all ten directories, one that lists the first and the last again, and the
+    // reads: one for 33 items, if the machine is fast.
     let beside = requests.hits() - 2 * u64::try_from(ALONE).unwrap();
     assert!(beside < 200, "{beside} requests besides the two of each item");
     requests.disarm();
