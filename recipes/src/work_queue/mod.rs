@@ -55,6 +55,7 @@ mod name;
 mod of_peers;
 mod put;
 mod read_ahead;
+mod read_item;
 mod record;
 mod shard_number;
 mod shards;

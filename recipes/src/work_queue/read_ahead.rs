@@ -3,17 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use lockkeeper_core::{Deadline, Stat, ZnodePath};
+use lockkeeper_core::{Deadline, Stat};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use super::candidates::ItemCandidates;
-use super::handle::WorkQueue;
 use super::name::ItemName;
-use super::take::{PAUSE, waiting};
-use super::worker::QueueWorker;
-use crate::lock::at_head::NotTaken;
-use crate::value::SharedData;
 
 /// So many items are read beside the one that a taker needs, at most.
 const AHEAD_MAX: usize = 32;
@@ -22,7 +18,7 @@ const AHEAD_MAX: usize = 32;
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The data and stat of an item; `None` if it does not exist.
-pub(super) type ReadNode = Option<(Vec<u8>, Stat)>;
+pub(super) type ItemNode = Option<(Vec<u8>, Stat)>;
 
 /// What takers of a process have read, or read now.
 ///
@@ -49,7 +45,7 @@ struct ReadItems {
 }
 
 struct KeptRead {
-    node: ReadNode,
+    node: ItemNode,
     fresh: Deadline,
     /// The number of its request.
     request: u64,
@@ -57,25 +53,25 @@ struct KeptRead {
 
 /// A take that needs the data of an item.
 #[derive(Clone, Copy)]
-struct ItemTake<'a> {
-    name: &'a ItemName,
+pub(super) struct ItemTake<'a> {
+    pub(super) name: &'a ItemName,
     /// Chooses the items that are read ahead, among several processes.
-    draw: usize,
+    pub(super) draw: usize,
     /// What these requests have read, and earlier ones, is not for its worker.
-    reads_before: u64,
+    pub(super) reads_before: u64,
 }
 
 /// What a taker does that needs the data of an item.
-enum ReadStep<'a> {
+pub(super) enum ReadStep<'a> {
     /// It has the data.
-    Use(ReadNode),
+    Use(ItemNode),
     /// A request of another taker reads the item.
     Wait,
     Read(AskedItems<'a>),
 }
 
 /// The items of one request.
-struct AskedItems<'a> {
+pub(super) struct AskedItems<'a> {
     ahead: &'a ReadAhead,
     names: Vec<ItemName>,
     /// Its number.
@@ -94,6 +90,11 @@ impl Drop for AskedItems<'_> {
 }
 
 impl ReadAhead {
+    /// Resolves at the end of a request that is in flight when it is called.
+    pub(super) fn until_one_ends(&self) -> Notified<'_> {
+        self.ended.notified()
+    }
+
     /// Forgets what was read: others take the same items.
     pub(super) fn forget(&self) {
         let mut items = self.items.lock();
@@ -111,7 +112,8 @@ impl ReadAhead {
         self.items.lock().begun
     }
 
-    fn begin(&self, take: &ItemTake<'_>, candidates: &Mutex<ItemCandidates>) -> ReadStep<'_> {
+    /// What a take does next.
+    pub(super) fn begin(&self, take: &ItemTake<'_>, candidates: &Mutex<ItemCandidates>) -> ReadStep<'_> {
         let ItemTake { name, draw, reads_before } = *take;
         let mut items = self.items.lock();
         let before = items.read.len();
@@ -137,58 +139,18 @@ impl ReadAhead {
 }
 
 impl AskedItems<'_> {
+    pub(super) fn names(&self) -> &[ItemName] {
+        &self.names
+    }
+
     /// Keeps what was read of the others, and returns what was read of the first.
-    fn answered(self, nodes: Vec<ReadNode>) -> Option<ReadNode> {
+    pub(super) fn answered(self, nodes: Vec<ItemNode>) -> Option<ItemNode> {
         let mut nodes = nodes.into_iter();
         let first = nodes.next();
         let fresh = Deadline::after(FRESH);
         let nodes = nodes.map(|node| KeptRead { node, fresh, request: self.request });
         self.ahead.items.lock().read.extend(self.names.iter().skip(1).cloned().zip(nodes));
         first
-    }
-}
-
-impl<T: SharedData> WorkQueue<T> {
-    /// The data of an item that a taker tries, with that of the next ones.
-    pub(super) async fn read_item(
-        &self,
-        worker: &QueueWorker,
-        name: &ItemName,
-        deadline: Deadline,
-    ) -> Result<ReadNode, NotTaken> {
-        let ahead = &self.shared.read_ahead;
-        let take =
-            ItemTake { name, draw: self.shared.draw(worker.name()), reads_before: worker.reads_before };
-        loop {
-            let ended = ahead.ended.notified();
-            let asked = match ahead.begin(&take, &self.shared.candidates) {
-                ReadStep::Use(node) => return Ok(node),
-                ReadStep::Read(asked) => asked,
-                ReadStep::Wait => {
-                    tokio::select! {
-                        biased;
-                        () = ended => continue,
-                        () = deadline.passed() => return Err(NotTaken::NotNow(waiting())),
-                    }
-                }
-            };
-            let paths = asked.names.iter().map(|name| self.item_path(name)).collect::<Result<Vec<_>, _>>()?;
-            if let Some(node) = asked.answered(self.read_first(&paths, deadline).await?) {
-                return Ok(node);
-            }
-        }
-    }
-
-    async fn read_first(&self, paths: &[ZnodePath], deadline: Deadline) -> Result<Vec<ReadNode>, NotTaken> {
-        loop {
-            match self.manager().znodes().read_first(paths).await {
-                Ok(read) => return Ok(read),
-                Err(error) if error.is_transient() && !deadline.has_passed() => {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Err(error) => return Err(NotTaken::Failed(error)),
-            }
-        }
     }
 }
 
