@@ -11,11 +11,11 @@ pub trait EngineError: Error + Send + Sync + 'static {
 }
 
 /// An [`EngineError`] that can be told by its type. The oldest Rust makes no `dyn Error` of it by itself.
-trait TypedError: EngineError {
+trait AnyEngineError: EngineError {
     fn as_error(&self) -> &(dyn Error + 'static);
 }
 
-impl<E: EngineError> TypedError for E {
+impl<E: EngineError> AnyEngineError for E {
     fn as_error(&self) -> &(dyn Error + 'static) {
         self
     }
@@ -38,7 +38,7 @@ impl<E: EngineError> TypedError for E {
 /// # let _ = sell;
 /// ```
 #[derive(Clone, Debug)]
-pub struct LockError(Arc<dyn TypedError>);
+pub struct LockError(Arc<dyn AnyEngineError>);
 
 impl LockError {
     /// The meaning of the error for the caller.
