@@ -120,9 +120,13 @@ impl Targets {
     /// Our node has this data. What another client wrote is replaced.
     pub(super) fn read(&mut self, data: &[u8]) {
         self.stored = None;
-        // The data in force, or that of a request without an answer that was applied, and a later call came
-        // before this was seen.
-        if let Some(index) = self.pending.iter().rposition(|target| *data == *target.data) {
+        if *data == **self.data() {
+            return self.store();
+        }
+        // A request without an answer was applied, and a later call came before this was seen.
+        if let Some(index) =
+            self.pending.iter().rposition(|target| target.is_in_doubt && *data == *target.data)
+        {
             self.base = self.pending.drain(..=index).next_back().unwrap_or_else(|| self.base.clone());
         }
         if *data == *self.base.data {

@@ -56,7 +56,7 @@ impl Worker {
         doubts: &mut Doubts,
         deadline: Deadline,
     ) -> Result<Option<Zxid>, StepFailure> {
-        let Some(writer) = doubts.writer() else { return Ok(None) };
+        let Some(writer) = doubts.writer().filter(|_| doubts.has_creates()) else { return Ok(None) };
         let mut fence = session.set_data(writer, FENCED, Some(CREATED));
         match session.await_reply(&mut fence, deadline).await {
             Ok(_) => {}

@@ -9,6 +9,8 @@ pub(super) struct Doubts {
     /// Attempts were made with a writer node that is not used any more: of an earlier session, or deleted. So
     /// only the node tells whether they were applied.
     has_other_writer: bool,
+    /// The writer node of the last attempt is still used.
+    is_writer_used: bool,
 }
 
 /// An attempt without an answer.
@@ -37,6 +39,7 @@ impl Doubts {
     pub(super) fn add(&mut self, number: u64, writer: &str, basis: &Basis) {
         let (writer, basis) = (writer.to_owned(), basis.clone());
         self.attempts.push(Doubt { number, writer, basis });
+        self.is_writer_used = true;
     }
 
     /// The writer node of the last attempt.
@@ -57,14 +60,19 @@ impl Doubts {
     /// Records that another writer node is used from now on.
     pub(super) fn leave_writer(&mut self) {
         self.has_other_writer = !self.is_empty();
+        self.is_writer_used = false;
+    }
+
+    /// Whether the writer node of the last attempt was not left yet.
+    pub(super) fn is_writer_used(&self) -> bool {
+        self.is_writer_used
     }
 
     /// An attempt from this state was refused: its writer node was as before, and the node was not. So no
-    /// attempt from this state or an earlier one was applied, and none will be. That says nothing about
-    /// attempts with another writer node.
+    /// attempt from this state or an earlier one was applied, and none will be.
     pub(super) fn refute(&mut self, stale: &Content) {
         let is_newer = |basis: &Basis| basis.as_ref().is_none_or(|content| content.mzxid > stale.mzxid);
-        self.attempts.retain(|doubt| self.has_other_writer || is_newer(&doubt.basis));
+        self.attempts.retain(|doubt| is_newer(&doubt.basis));
     }
 
     /// What the present state of the node tells about attempts with a writer node that tells nothing. Not all
@@ -76,6 +84,12 @@ impl Doubts {
             true => Finding::Unknown,
             false => Finding::NotApplied,
         }
+    }
+
+    /// The node was found to be another one than that of the last attempt. Whether that may be the work of an
+    /// earlier attempt: not if the attempt that was refused would have met the writer node first.
+    pub(super) fn may_have_changed_the_node(&self) -> bool {
+        self.has_other_writer
     }
 }
 
@@ -96,13 +110,15 @@ mod tests {
         doubts.add(1, "/a/writer-1", &content(4));
         doubts.add(2, "/a/writer-1", &content(4));
         assert_eq!(doubts.judge(&content(5)), Finding::NotApplied, "the writer node would tell");
+        assert!(!doubts.may_have_changed_the_node());
         doubts.leave_writer();
+        assert!(doubts.may_have_changed_the_node());
         assert_eq!(doubts.judge(&content(4)), Finding::NotApplied);
         assert_eq!(doubts.judge(&content(5)), Finding::Unknown);
         assert_eq!(doubts.judge(&None), Finding::Unknown);
+        assert!(!doubts.is_writer_used());
         doubts.add(3, "/a/writer-2", &content(4));
-        doubts.refute(content(4).as_ref().unwrap());
-        assert_eq!(doubts.judge(&content(5)), Finding::Unknown, "the refusal is about the last writer node");
+        assert!(doubts.is_writer_used() && doubts.may_have_changed_the_node(), "the earlier ones may have");
         assert_eq!((doubts.writer(), doubts.basis_of(1)), (Some("/a/writer-2"), Some(&content(4))));
     }
 

@@ -6,6 +6,7 @@ use super::decide::{AttemptVerdict, Basis, Content};
 use super::doubts::Doubts;
 use super::requests::StepFailure;
 use super::worker::{AttemptStep, Worker};
+use super::writer::WriterNode;
 use crate::config::limits;
 use crate::error::{Operation, Refusal};
 use crate::session::Session;
@@ -40,7 +41,9 @@ impl Worker {
             Ok(Ok(results)) => Ok(AttemptStep::Done(self.applied(&basis, data, &results))),
             Ok(Err(MultiError::Operation { index, refusal })) => {
                 let verdict = AttemptVerdict::of(Attempt::part(index), refusal);
-                if let (AttemptVerdict::Stale, Some(stale)) = (verdict, &basis) {
+                if let (AttemptVerdict::Stale, Some(stale), false) =
+                    (verdict, &basis, doubts.may_have_changed_the_node())
+                {
                     doubts.refute(stale);
                 }
                 let next = match next {
@@ -72,8 +75,9 @@ impl Worker {
     }
 
     pub(super) fn advance_writer(&mut self) {
-        if let Some(writer) = &mut self.memory.writer {
-            writer.advance();
+        let can_go_on = self.memory.writer.as_mut().is_some_and(WriterNode::advance);
+        if !can_go_on {
+            self.memory.writer = None;
         }
     }
 
@@ -97,6 +101,10 @@ impl Worker {
             AttemptVerdict::WriterMoved => return self.find_or_leave(session, batch, doubts, deadline).await,
             AttemptVerdict::WriterMissing => self.memory.writer = None,
             AttemptVerdict::Stale => {
+                if doubts.may_have_changed_the_node() {
+                    let cause = "the session ended, and the node was changed meanwhile";
+                    return Err(StepFailure::Error(self.unknown(cause)));
+                }
                 self.memory.contention.refused();
                 self.memory.basis = match next {
                     Some((data, stat)) => Some(Some(Content::new(data, &stat))),

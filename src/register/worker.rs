@@ -56,7 +56,7 @@ impl Worker {
                     break result;
                 }
             };
-            if !doubts.is_empty() {
+            if !doubts.is_empty() && result.is_err() {
                 // Its attempts may be applied as long as the writer node exists, and may change its version.
                 self.memory.writer = None;
                 self.memory.basis = None;
@@ -137,8 +137,8 @@ impl Worker {
         }
     }
 
-    /// Leaves the writer node of another session. If the node may be created by an attempt with a writer node
-    /// that is not used any more, finds out whether it was. Returns the zxid of the attempt in that case.
+    /// Prepares the writer node of this session. If there are doubts from another writer node, finds out what
+    /// has become of them. Returns the zxid of the attempt that was applied, if one was.
     async fn enter(
         &mut self,
         session: &Session,
@@ -151,11 +151,14 @@ impl Worker {
             self.memory.writer = None;
             self.memory.basis = None;
         }
-        if self.memory.writer.is_some() {
+        if self.memory.writer.is_some() || !doubts.is_writer_used() {
             return Ok(None);
         }
         if doubts.has_creates() {
             return self.fence_creation(session, batch, doubts, deadline).await;
+        }
+        if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
+            return Ok(Some(zxid));
         }
         doubts.leave_writer();
         Ok(None)
@@ -188,7 +191,7 @@ impl Worker {
         doubts: &Doubts,
         deadline: Deadline,
     ) -> Result<Option<Zxid>, StepFailure> {
-        let Some(writer) = doubts.writer() else { return Ok(None) };
+        let Some(writer) = doubts.writer().filter(|_| doubts.is_writer_used()) else { return Ok(None) };
         if let Some(zxid) = self.find_applied(session, batch, doubts, deadline).await? {
             self.advance_writer();
             return Ok(Some(zxid));
@@ -233,12 +236,18 @@ impl Worker {
             ));
         }
         let Some(data) = batch.decide(&basis) else {
+            if let Some(zxid) = self.fence_creation(session, batch, doubts, deadline).await? {
+                return Ok(AttemptStep::Done(zxid));
+            }
             if !is_current {
                 // What the last change left may have been changed since.
                 return Ok(AttemptStep::Again);
             }
             if let Some(zxid) = self.find_applied_before(session, batch, doubts, deadline).await? {
                 return Ok(AttemptStep::Done(zxid));
+            }
+            if !doubts.is_empty() {
+                self.memory.writer = None;
             }
             let zxid = basis.as_ref().map_or(Zxid::ZERO, |content| content.mzxid);
             self.memory.basis = Some(basis);

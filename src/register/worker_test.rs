@@ -1,10 +1,11 @@
 //! The end of a task beside the beginning of the next one.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use lockkeeper_testserver::TestServer;
+use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
 use super::worker::Worker;
 use super::{Change, Register};
@@ -76,4 +77,21 @@ async fn a_change_that_panics_panics_in_its_own_call_and_in_no_other() {
     assert!(first.is_ok() && panic.is_err() && last.is_ok());
     let (data, _) = register.read(|current| current.data().map(<[u8]>::to_vec)).await.unwrap();
     assert_eq!(data.as_deref(), Some(&b"ab"[..]));
+}
+
+#[tokio::test]
+async fn a_decision_that_panics_while_a_create_is_in_doubt_ends_its_call_alone() {
+    let server = TestServer::start().await.unwrap();
+    let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
+    let register = Register::new(&manager, "/register").unwrap();
+    let lost = Arc::new(server.fault(When::op(Op::Multi), Fault::DropConnectionBefore));
+    let in_doubt = Arc::clone(&lost);
+    let change = register.update(move |_| {
+        assert_eq!(in_doubt.hits(), 0, "a decision that panics");
+        (Change::Write(b"1".to_vec()), ())
+    });
+    let ended = tokio::time::timeout(Duration::from_secs(30), AssertUnwindSafe(change).catch_unwind());
+    let ended = ended.await.unwrap().is_err();
+    assert_eq!((ended, lost.hits()), (true, 1));
+    register.update(|_| (Change::Write(b"2".to_vec()), ())).await.unwrap();
 }

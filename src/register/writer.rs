@@ -15,6 +15,9 @@ const BESIDE: &str = "-creation-";
 /// The version of a node that was just created.
 pub(super) const CREATED: i32 = 0;
 
+/// A writer node is replaced before its version overflows.
+const VERSION_MAX: i32 = i32::MAX - 1;
+
 /// The writer node. Dropping it deletes the node in the background, so that no attempt that is in flight can
 /// be applied later.
 ///
@@ -89,11 +92,11 @@ impl WriterNode {
         self.is_created && self.is_beside
     }
 
-    /// Records that one attempt was applied.
-    pub(super) fn advance(&mut self) {
-        // The version of the node overflows in the end. Then the next attempt is refused, and another writer
-        // node is made.
+    /// Records that one attempt was applied. Returns whether the node can be used again: one beside the node
+    /// is not, because the node exists.
+    pub(super) fn advance(&mut self) -> bool {
         self.version = self.version.saturating_add(1);
+        !self.is_beside && self.version < VERSION_MAX
     }
 }
 
@@ -104,7 +107,7 @@ pub(super) fn attempt_number(data: &[u8]) -> Option<u64> {
 
 impl Drop for WriterNode {
     fn drop(&mut self) {
-        if self.may_exist {
+        if self.may_exist && self.session.loss().is_none() {
             janitor::delete(&self.session, &self.path);
         }
     }

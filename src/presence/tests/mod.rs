@@ -1,2 +1,3 @@
 mod model;
+mod model_server;
 mod tables;

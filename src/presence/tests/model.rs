@@ -5,39 +5,11 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::model_server::{Server, Write, found};
 use crate::error::Refusal;
 use crate::presence::OnDeletion;
-use crate::presence::decide::{Engine, Event, Found, Request, Status, Step};
+use crate::presence::decide::{Engine, Event, Request, Status, Step};
 use crate::znode::zxid::Zxid;
-
-#[derive(Clone, Debug)]
-struct Node {
-    owner: i64,
-    czxid: i64,
-    version: i32,
-    data: Vec<u8>,
-}
-
-/// A write in flight.
-#[derive(Clone, Debug)]
-struct Write {
-    session: i64,
-    step: Step,
-    data: Vec<u8>,
-    /// What the process had seen last when it sent the write.
-    seen: i64,
-}
-
-#[derive(Default)]
-struct Server {
-    zxid: i64,
-    node: Option<Node>,
-    /// Sessions whose client has gone; the server has not noticed.
-    abandoned: Vec<i64>,
-    live: Vec<i64>,
-    /// Late writes of a session that exists.
-    late: Vec<Write>,
-}
 
 struct Process {
     engine: Engine,
@@ -52,6 +24,8 @@ struct Process {
     refused: BTreeSet<u64>,
     /// The calls whose fate the engine knows.
     decided: BTreeSet<u64>,
+    /// What another process wrote was not replaced: that was refused.
+    is_unrestored: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +37,7 @@ enum Fate {
     RequestLost,
     /// Applied after later requests, without an answer.
     Late,
-    /// The write of a call is refused, and any other request is answered.
+    /// A write is refused, and any other request is answered.
     Refused,
 }
 
@@ -82,57 +56,9 @@ enum Action {
     SetData(usize),
 }
 
-impl Server {
-    fn session(&mut self) -> i64 {
-        self.zxid += 1;
-        self.live.push(self.zxid);
-        self.zxid
-    }
-
-    fn end(&mut self, session: i64) {
-        self.live.retain(|live| *live != session);
-        self.late.retain(|write| write.session != session);
-        self.node = self.node.take().filter(|node| node.owner != session);
-    }
-
-    fn create(&mut self, write: &Write) -> Event {
-        self.zxid += 1;
-        let node = Node { owner: write.session, czxid: self.zxid, version: 0, data: write.data.clone() };
-        self.node = Some(node);
-        Event::Created(Some(Zxid::new(self.zxid)))
-    }
-
-    fn apply(&mut self, write: &Write, of_sender: &[i64]) -> Event {
-        let refused = |request, refusal| Event::Refused(request, refusal);
-        match (&write.step, &mut self.node) {
-            (Step::Create, None) => self.create(write),
-            (Step::Create, Some(_)) => refused(Request::Create, Refusal::NodeExists),
-            (Step::Replace(version), Some(node)) if node.version == *version => {
-                // A server checks versions only. A node that the sender has not seen may have the same.
-                assert!(of_sender.contains(&node.owner) || node.czxid > write.seen, "a node was stolen");
-                self.create(write)
-            }
-            (Step::Replace(_), Some(_)) => refused(Request::Replace, Refusal::BadVersion),
-            (Step::Replace(_), None) => refused(Request::Replace, Refusal::NoNode),
-            (Step::Write(version), Some(node)) if node.version == *version => {
-                node.version += 1;
-                node.data.clone_from(&write.data);
-                Event::Wrote(found(node))
-            }
-            (Step::Write(_), Some(_)) => refused(Request::Write, Refusal::BadVersion),
-            (Step::Write(_), None) => refused(Request::Write, Refusal::NoNode),
-            (step, _) => panic!("{step:?} writes nothing"),
-        }
-    }
-}
-
 /// The number of the call that set this data.
 fn call_of(data: &[u8]) -> Option<u64> {
     std::str::from_utf8(data).ok()?.strip_prefix("call ")?.parse().ok()
-}
-
-fn found(node: &Node) -> Found {
-    Found { owner: node.owner, czxid: Zxid::new(node.czxid), version: node.version }
 }
 
 struct World {
@@ -149,7 +75,19 @@ impl World {
             engine.handle(Event::SessionOpened { session, earlier: Vec::new() });
             let (applied, refused, decided) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
             let (earlier, has_event, is_watched, seen) = (Vec::new(), false, false, 0);
-            Process { engine, session, earlier, has_event, is_watched, seen, applied, refused, decided }
+            let is_unrestored = false;
+            Process {
+                engine,
+                session,
+                earlier,
+                has_event,
+                is_watched,
+                seen,
+                applied,
+                refused,
+                decided,
+                is_unrestored,
+            }
         });
         Self { server, processes }
     }
@@ -201,8 +139,9 @@ impl World {
                 // A write that restores the data of an earlier call is the fate of no call.
                 let is_of_call = number.is_some_and(|number| !process.decided.contains(&number));
                 match fate {
-                    Fate::Refused if request == Request::Write && is_of_call => {
-                        process.refused.extend(number);
+                    Fate::Refused if request == Request::Write => {
+                        process.refused.extend(number.filter(|_| is_of_call));
+                        process.is_unrestored = !is_of_call;
                         Event::Refused(request, Refusal::QuotaExceeded)
                     }
                     Fate::Answered | Fate::Refused => self.server.apply(&write, &own),
@@ -220,6 +159,7 @@ impl World {
         };
         self.note_applied();
         let process = &mut self.processes[number];
+        process.is_unrestored &= !matches!(event, Event::Created(_) | Event::Wrote(_));
         let is_answered = matches!(event, Event::Created(_) | Event::Wrote(_) | Event::Read(..));
         process.engine.handle(event);
         if let (true, Status::Registered { czxid }) = (is_answered, process.engine.status()) {
@@ -268,6 +208,7 @@ impl World {
         let process = &mut self.processes[number];
         process.earlier.push(process.session);
         process.session = session;
+        process.is_unrestored = false;
         process.engine.handle(Event::SessionEnded);
         process.engine.handle(Event::SessionOpened { session, earlier: process.earlier.clone() });
     }
@@ -367,7 +308,8 @@ proptest! {
         let owner = owner.expect("the node belongs to a current session");
         let (ours, theirs) = (&world.processes[owner].engine, &world.processes[1 - owner].engine);
         prop_assert_eq!(ours.status(), Status::Registered { czxid: Zxid::new(node.czxid) });
-        prop_assert_eq!(&node.data, &ours.targets().data().to_vec());
+        // What another process wrote, if it cannot be replaced.
+        prop_assert!(world.processes[owner].is_unrestored || node.data == ours.targets().data().to_vec());
         prop_assert!(ours.targets().is_stored());
         let decided = &world.processes[owner].decided;
         let mut calls = 1..=ours.targets().last_number();

@@ -7,7 +7,7 @@ use lockkeeper::error::ErrorKind;
 use lockkeeper::value::CompareAndSet;
 use lockkeeper::znodes::CreateMode;
 use lockkeeper_testserver::machine::Machine;
-use lockkeeper_testserver::{Fault, When};
+use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{COUNTER, change, client, counter, number_on, writers};
 use crate::limit::within;
@@ -99,6 +99,21 @@ async fn an_earlier_attempt_of_a_first_addition_creates_no_counter_after_the_cal
     assert_eq!(number_on(&server_fixture), None);
 }
 
+/// The first attempt is applied without an answer, and what asks for it has no answer either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_addition_counts_once_although_the_search_for_it_has_no_answer() {
+    for op in [Op::SetData, Op::GetData] {
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let here = counter(&client_and_parent(&server_fixture).await);
+        let session = server_fixture.sessions_of_actor()[0];
+        let lost = server_fixture.server.fault(change().session(session), Fault::DropConnectionAfter);
+        let search = When::op(op).path("/counters/visits-creation-*").session(session);
+        let search = server_fixture.server.fault(search, Fault::DropConnectionBefore);
+        assert_eq!(within("the addition", here.add(7)).await.unwrap().unwrap(), 7, "{op:?}");
+        assert_eq!((lost.hits(), search.hits(), number_on(&server_fixture)), (1, 1, Some(7)), "{op:?}");
+    }
+}
+
 /// The request of the first attempt waits in a server, and another client creates the counter meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_first_addition_to_a_counter_that_another_client_has_created_leaves_no_attempt_to_create_it() {
@@ -108,7 +123,7 @@ async fn a_first_addition_to_a_counter_that_another_client_has_created_leaves_no
         let there = counter(&server_fixture.rival);
         let session = server_fixture.sessions_of_actor()[0];
         let late = server_fixture.server.fault(change().session(session), Fault::HoldRequest);
-        let fence = When::op(lockkeeper_testserver::Op::SetData).path("/counters/*").session(session);
+        let fence = When::op(Op::SetData).path("/counters/*").session(session);
         let fence = server_fixture.server.fault(
             fence,
             match loses_the_fence {
