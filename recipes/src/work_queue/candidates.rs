@@ -147,6 +147,7 @@ impl ItemCandidates {
     /// Forgets all lists: the directories may be others with the same names.
     pub(super) fn forget_lists(&mut self) {
         self.shards.clear();
+        self.drawn.clear();
         self.left = 0;
     }
 
@@ -176,6 +177,10 @@ impl ItemCandidates {
 
     /// The first of the items that were drawn before, if it is one to try still.
     fn pop_drawn(&mut self) -> Option<ItemName> {
+        if self.window <= 1 {
+            // The order is known again.
+            self.drawn.clear();
+        }
         loop {
             let item = self.drawn.pop_front()?;
             let is_ready = self.shards.get(&item.shard()).is_some_and(|items| items.ready.contains(&item));

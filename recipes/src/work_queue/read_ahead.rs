@@ -1,6 +1,7 @@
 //! The data of items, read for several takes by one request.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockkeeper_core::{Deadline, Stat};
@@ -24,7 +25,8 @@ pub(super) type ItemNode = Option<(Vec<u8>, Stat)>;
 ///
 /// It may be old: a claim is refused unless the item has the version that was read. That is the same item as
 /// long as the queue was not deleted since, and its numbers begun again. So a worker uses what was read while
-/// its node was there, and the claim checks that node.
+/// its node was there, which is deleted with the queue, and the claim checks that node. In the layouts of
+/// other clients the workers are elsewhere, and nothing is read ahead.
 #[derive(Default)]
 pub(super) struct ReadAhead {
     items: Mutex<ReadItems>,
@@ -42,6 +44,8 @@ struct ReadItems {
     /// How many items the last request read beside the one that a taker needed: the next one reads twice as
     /// many, or none if what was read became old.
     ahead: usize,
+    /// The servers do not read several nodes by one request.
+    is_refused: bool,
 }
 
 struct KeptRead {
@@ -59,26 +63,28 @@ pub(super) struct ItemTake<'a> {
     pub(super) draw: usize,
     /// What these requests have read, and earlier ones, is not for its worker.
     pub(super) reads_before: u64,
+    /// Nothing is read ahead: the items may be made anew while the worker lives.
+    pub(super) is_alone: bool,
 }
 
 /// What a taker does that needs the data of an item.
-pub(super) enum ReadStep<'a> {
+pub(super) enum ReadStep {
     /// It has the data.
     Use(ItemNode),
     /// A request of another taker reads the item.
     Wait,
-    Read(AskedItems<'a>),
+    Read(AskedItems),
 }
 
 /// The items of one request.
-pub(super) struct AskedItems<'a> {
-    ahead: &'a ReadAhead,
+pub(super) struct AskedItems {
+    ahead: Arc<ReadAhead>,
     names: Vec<ItemName>,
     /// Its number.
     request: u64,
 }
 
-impl Drop for AskedItems<'_> {
+impl Drop for AskedItems {
     fn drop(&mut self) {
         let mut items = self.ahead.items.lock();
         for name in &self.names {
@@ -102,6 +108,11 @@ impl ReadAhead {
         items.ahead = 0;
     }
 
+    /// The servers refuse to read several nodes by one request.
+    pub(super) fn refused(&self) {
+        self.items.lock().is_refused = true;
+    }
+
     /// An item was claimed, so what was read of it is old.
     pub(super) fn claimed(&self, name: &ItemName) {
         self.items.lock().read.remove(name);
@@ -113,8 +124,12 @@ impl ReadAhead {
     }
 
     /// What a take does next.
-    pub(super) fn begin(&self, take: &ItemTake<'_>, candidates: &Mutex<ItemCandidates>) -> ReadStep<'_> {
-        let ItemTake { name, draw, reads_before } = *take;
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        take: &ItemTake<'_>,
+        candidates: &Mutex<ItemCandidates>,
+    ) -> ReadStep {
+        let ItemTake { name, draw, reads_before, is_alone } = *take;
         let mut items = self.items.lock();
         let before = items.read.len();
         items.read.retain(|_, item| !item.fresh.has_passed());
@@ -126,25 +141,31 @@ impl ReadAhead {
             return ReadStep::Wait;
         }
         items.ahead = if became_old { 0 } else { (items.ahead * 2).clamp(1, AHEAD_MAX) };
+        let ahead = if is_alone || items.is_refused { 0 } else { items.ahead };
         let mut names = vec![name.clone()];
         items.asked.insert(name.clone());
-        for item in candidates.lock().draw_ahead(items.ahead, draw) {
+        for item in candidates.lock().draw_ahead(ahead, draw) {
             if !items.read.contains_key(&item) && items.asked.insert(item.clone()) {
                 names.push(item);
             }
         }
         items.begun += 1;
-        ReadStep::Read(AskedItems { ahead: self, names, request: items.begun })
+        ReadStep::Read(AskedItems { ahead: Arc::clone(self), names, request: items.begun })
     }
 }
 
-impl AskedItems<'_> {
+impl AskedItems {
     pub(super) fn names(&self) -> &[ItemName] {
         &self.names
     }
 
     /// Keeps what was read of the others, and returns what was read of the first.
     pub(super) fn answered(self, nodes: Vec<ItemNode>) -> Option<ItemNode> {
+        if nodes.len() < self.names.len() {
+            // Large items: the next request asks for no more than it gets.
+            let mut items = self.ahead.items.lock();
+            items.ahead = items.ahead.min(nodes.len().saturating_sub(1));
+        }
         let mut nodes = nodes.into_iter();
         let first = nodes.next();
         let fresh = Deadline::after(FRESH);
@@ -184,11 +205,11 @@ mod tests {
     }
 
     fn of(name: &ItemName) -> ItemTake<'_> {
-        ItemTake { name, draw: 0, reads_before: 0 }
+        ItemTake { name, draw: 0, reads_before: 0, is_alone: false }
     }
 
     /// Reads what a take asks for. Returns how many items that were; 0 if it has the data.
-    fn read(ahead: &ReadAhead, item: &ItemName, candidates: &Mutex<ItemCandidates>) -> usize {
+    fn read(ahead: &Arc<ReadAhead>, item: &ItemName, candidates: &Mutex<ItemCandidates>) -> usize {
         match ahead.begin(&of(item), candidates) {
             ReadStep::Use(_) => 0,
             ReadStep::Wait => panic!("nobody reads {item:?}"),
@@ -203,7 +224,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn as_long_as_all_is_used_each_request_reads_twice_as_many_items_ahead() {
-        let (ahead, candidates) = (ReadAhead::default(), free(150));
+        let (ahead, candidates) = (Arc::<ReadAhead>::default(), free(150));
         let read: Vec<usize> = (0..150).map(|_| read(&ahead, &pop(&candidates), &candidates)).collect();
         let requests: Vec<usize> = read.into_iter().filter(|count| *count > 0).collect();
         assert_eq!(requests, [2, 3, 5, 9, 17, 33, 33, 33, 15]);
@@ -211,7 +232,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_became_old_is_read_again_and_nothing_with_it() {
-        let (ahead, candidates) = (ReadAhead::default(), free(9));
+        let (ahead, candidates) = (Arc::<ReadAhead>::default(), free(9));
         let take = || read(&ahead, &pop(&candidates), &candidates);
         assert_eq!([take(), take(), take()], [2, 0, 3]);
         tokio::time::advance(FRESH).await;
@@ -220,7 +241,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_read_is_forgotten_after_a_claim_and_after_a_collision() {
-        let (ahead, candidates) = (ReadAhead::default(), free(30));
+        let (ahead, candidates) = (Arc::<ReadAhead>::default(), free(30));
         assert_eq!(read(&ahead, &pop(&candidates), &candidates), 2);
         let second = pop(&candidates);
         ahead.claimed(&second);
@@ -231,7 +252,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_item_that_is_being_read_is_waited_for_until_its_request_has_ended() {
-        let (ahead, candidates) = (ReadAhead::default(), free(3));
+        let (ahead, candidates) = (Arc::<ReadAhead>::default(), free(3));
         let first = pop(&candidates);
         let ReadStep::Read(asked) = ahead.begin(&of(&first), &candidates) else { panic!() };
         let second = pop(&candidates);
@@ -244,7 +265,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_worker_uses_nothing_that_was_read_before_it_was_there() {
-        let (ahead, candidates) = (ReadAhead::default(), free(9));
+        let (ahead, candidates) = (Arc::<ReadAhead>::default(), free(9));
         assert_eq!(read(&ahead, &pop(&candidates), &candidates), 2);
         let second = pop(&candidates);
         let newer = ItemTake { reads_before: ahead.begun(), ..of(&second) };
@@ -253,5 +274,26 @@ mod tests {
         let third = pop(&candidates);
         let older = ItemTake { reads_before: 1, ..of(&third) };
         assert!(matches!(ahead.begin(&older, &candidates), ReadStep::Use(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_short_answer_no_more_is_asked_for_and_alone_nothing_else() {
+        let (ahead, candidates) = (Arc::<ReadAhead>::default(), free(60));
+        let names = |take: &ItemTake<'_>, answered: usize| match ahead.begin(take, &candidates) {
+            ReadStep::Read(asked) => {
+                let count = asked.names.len();
+                assert!(asked.answered(vec![None; answered.min(count)]).is_some());
+                count
+            }
+            _ => 0,
+        };
+        let next = |answered| names(&of(&pop(&candidates)), answered);
+        assert_eq!([next(9), next(9), next(9), next(9), next(9)], [2, 0, 3, 0, 0]);
+        assert_eq!([next(2), next(9), next(9)], [5, 0, 3]);
+        let [alone, refused] = [(); 2].map(|()| pop(&candidates));
+        ahead.forget();
+        assert_eq!(names(&ItemTake { is_alone: true, ..of(&alone) }, 9), 1);
+        ahead.refused();
+        assert_eq!(names(&of(&refused), 9), 1);
     }
 }

@@ -1,11 +1,12 @@
 //! Reads of items for takes.
 
-use lockkeeper_core::{Deadline, ZnodePath};
+use lockkeeper_core::{Deadline, Error, ManagerExt, Refusal};
+use tokio::sync::oneshot;
 
 use super::handle::WorkQueue;
 use super::name::ItemName;
-use super::read_ahead::{ItemNode, ItemTake, ReadStep};
-use super::take::{PAUSE, waiting};
+use super::read_ahead::{AskedItems, ItemNode, ItemTake, ReadStep};
+use super::take::PAUSE;
 use super::worker::QueueWorker;
 use crate::lock::at_head::NotTaken;
 use crate::value::SharedData;
@@ -19,8 +20,8 @@ impl<T: SharedData> WorkQueue<T> {
         deadline: Deadline,
     ) -> Result<ItemNode, NotTaken> {
         let ahead = &self.shared.read_ahead;
-        let take =
-            ItemTake { name, draw: self.shared.draw(worker.name()), reads_before: worker.reads_before };
+        let (draw, reads_before) = (self.shared.draw(worker.name()), worker.reads_before);
+        let take = ItemTake { name, draw, reads_before, is_alone: !self.layout.is_own() };
         loop {
             let ended = ahead.until_one_ends();
             let asked = match ahead.begin(&take, &self.shared.candidates) {
@@ -30,27 +31,35 @@ impl<T: SharedData> WorkQueue<T> {
                     tokio::select! {
                         biased;
                         () = ended => continue,
-                        () = deadline.passed() => return Err(NotTaken::NotNow(waiting())),
+                        () = deadline.passed() => return Err(self.timeout_error(deadline).into()),
                     }
                 }
             };
-            let paths =
-                asked.names().iter().map(|name| self.item_path(name)).collect::<Result<Vec<_>, _>>()?;
-            if let Some(node) = asked.answered(self.read_first(&paths, deadline).await?) {
-                return Ok(node);
-            }
-        }
-    }
-
-    async fn read_first(&self, paths: &[ZnodePath], deadline: Deadline) -> Result<Vec<ItemNode>, NotTaken> {
-        loop {
-            match self.manager().znodes().read_first(paths).await {
-                Ok(read) => return Ok(read),
+            let has_several = asked.names().len() > 1;
+            match self.read_asked(asked).await {
+                Ok(Some(node)) => return Ok(node),
+                Ok(None) => {}
+                Err(Error::Refused { refusal: Refusal::Unimplemented, .. }) if has_several => ahead.refused(),
                 Err(error) if error.is_transient() && !deadline.has_passed() => {
                     tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => return Err(NotTaken::Failed(error)),
             }
         }
+    }
+
+    /// Sends one request. `None` if its first item was not read. Other takes wait for the other items, so it
+    /// goes on in a task: this take may be dropped, or not be polled for long.
+    async fn read_asked(&self, asked: AskedItems) -> Result<Option<ItemNode>, Error> {
+        let paths = asked.names().iter().map(|name| self.item_path(name)).collect::<Result<Vec<_>, _>>()?;
+        let manager = self.manager().clone();
+        let is_one = paths.len() == 1;
+        let read = async move { Ok(asked.answered(manager.znodes().read_first(&paths).await?)) };
+        if is_one {
+            return read.await;
+        }
+        let (sender, answer) = oneshot::channel();
+        self.manager().spawn(async move { drop(sender.send(read.await)) });
+        answer.await.unwrap_or_else(|_| Err(Error::RuntimeEnded { path: self.whole_path() }))
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct SharedWork {
     pub(super) candidates: Mutex<ItemCandidates>,
     /// The taker that has the lock lists the queue for all others, and waits for all others.
     pub(super) list_turn: AsyncMutex<()>,
-    pub(super) read_ahead: ReadAhead,
+    pub(super) read_ahead: Arc<ReadAhead>,
     pub(super) shards: Mutex<KnownShards>,
     parked: Mutex<IdleWorkers>,
     /// How many numbers were drawn.

@@ -82,7 +82,7 @@ impl<T: SharedData> WorkQueue<T> {
         self.run(deadline, true).await?.ok_or_else(|| self.timeout_error(deadline))
     }
 
-    fn timeout_error(&self, deadline: Deadline) -> Error {
+    pub(super) fn timeout_error(&self, deadline: Deadline) -> Error {
         Error::Timeout { phase: waiting(), path: self.whole_path(), waited: deadline.waited() }
     }
 

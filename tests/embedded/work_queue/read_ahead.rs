@@ -4,7 +4,7 @@ use lockkeeper::config::{Acl, Permissions};
 use lockkeeper::znodes::Version;
 use lockkeeper_testserver::{Fault, Op, When};
 
-use super::{ITEMS, client, drain, put, queue, server, take, write, written};
+use super::{ITEMS, Layout, client, drain, put, queue, server, take, write, written};
 use crate::limit::within;
 
 #[tokio::test]
@@ -48,6 +48,46 @@ async fn a_take_that_is_dropped_while_it_reads_for_others_leaves_them_their_item
     write(within("an item", second).await.unwrap().unwrap()).await.unwrap();
     drain(&here).await;
     assert_eq!(written(&server_fixture), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn a_take_that_nobody_polls_holds_up_no_other_take() {
+    let server_fixture = server().await;
+    let here = queue(&client(&server_fixture).await);
+    put(&queue(&server_fixture.rival), &["a", "b"]).await;
+    let reads = When::op(Op::MultiRead).path(&format!("{ITEMS}/*"));
+    let held = server_fixture.server.fault(reads, Fault::HoldReply);
+    let mut first = Box::pin(here.take());
+    let asked = async {
+        tokio::select! {
+            _ = &mut first => panic!("an item that was not read"),
+            () = held.hit() => {}
+        }
+    };
+    within("the read of both items", asked).await.unwrap();
+    let second = tokio::spawn({
+        let queue = here.clone();
+        async move { queue.take().await.unwrap() }
+    });
+    held.release();
+    write(within("an item", second).await.unwrap().unwrap()).await.unwrap();
+    write(within("the other item", first).await.unwrap().unwrap()).await.unwrap();
+    assert_eq!(written(&server_fixture), ["a", "b"]);
+}
+
+/// The directory of the items is not the one of the workers.
+#[tokio::test]
+async fn items_of_a_peer_that_are_made_anew_are_not_taken_for_the_ones_before() {
+    for layout in Layout::OF_PEERS {
+        let server_fixture = server().await;
+        let here = layout.queue(&client(&server_fixture).await);
+        put(&here, &["a", "b", "c"]).await;
+        take(&here).await.done().await.unwrap();
+        server_fixture.rival.znodes().delete_all(layout.items(), 100).await.unwrap();
+        put(&here, &["d", "e", "f"]).await;
+        drain(&here).await;
+        assert_eq!(written(&server_fixture), ["d", "e", "f"], "{layout:?}");
+    }
 }
 
 #[tokio::test]
