@@ -195,6 +195,19 @@ async fn a_node_whose_delete_fails_for_a_while_is_deleted_later() {
 }
 
 #[tokio::test]
+async fn a_call_waits_no_longer_than_its_time_while_a_node_is_deleted() {
+    let (server, manager) = connected().await;
+    let limiter = RateLimiter::new(&manager, "/calls/a", 1, BRIEF).unwrap().with_grace(BRIEF);
+    let unanswered = server.fault(When::op(Op::Multi).path("/calls/a"), Fault::HoldReply);
+    let _ = limiter.admit().await.unwrap();
+    within("a delete without an answer", unanswered.hit()).await.unwrap();
+    let late = within("the end of the call", limiter.admit_timeout(BRIEF)).await.unwrap().unwrap_err();
+    assert!(late.is_timeout(), "{late}");
+    unanswered.release();
+    until_gone(&server, "/calls/a").await;
+}
+
+#[tokio::test]
 async fn a_key_takes_starts_ahead_for_itself_alone_and_leaves_nothing() {
     let (server, manager) = connected().await;
     let calls = |window| KeyedRateLimiter::new(&manager, "/calls", 100, window).unwrap().with_ahead(10);

@@ -1,6 +1,6 @@
 //! The task that takes starts for the calls of this process, while there are any.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,7 +128,13 @@ impl LimiterWorker {
         };
         let Some(manager) = manager.upgrade() else { return false };
         (self.over, self.has_written) = (None, false);
-        let deleted = Box::pin(delete_if_over(&manager, &self.key)).await;
+        let mut deleting = Box::pin(delete_if_over(&manager, &self.key));
+        let deleted = loop {
+            // In an outage the delete takes longer than a call may wait.
+            if let Some(deleted) = self.beside_calls(&manager, &Phase::Answer, deleting.as_mut()).await {
+                break deleted;
+            }
+        };
         debug!(path = %self.key.path(), ?deleted, "the window is over");
         let fails_for_now = deleted.is_err_and(|error| error.is_transient() || error.outcome_unknown());
         if fails_for_now {
@@ -268,16 +274,27 @@ impl LimiterWorker {
     ) -> Option<T> {
         let mut work = pin!(work);
         loop {
-            tokio::select! {
-                biased;
-                done = &mut work => return Some(done),
-                () = self.line.deadline().passed() => self.expire(manager, &phase),
-                () = self.line.moved() => {}
-            }
-            if self.line.is_empty() {
-                return None;
+            let done = self.beside_calls(manager, &phase, work.as_mut()).await;
+            if done.is_some() || self.line.is_empty() {
+                return done;
             }
         }
+    }
+
+    /// Waits for `work`, or until a call begins or ends: `None`. Ends the calls whose deadline has passed.
+    async fn beside_calls<T>(
+        &self,
+        manager: &ConnectionManager,
+        phase: &Phase,
+        work: Pin<&mut impl Future<Output = T>>,
+    ) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = work => return Some(done),
+            () = self.line.deadline().passed() => self.expire(manager, phase),
+            () = self.line.moved() => {}
+        }
+        None
     }
 
     /// Ends the calls whose deadline has passed in this phase.
