@@ -75,7 +75,9 @@ pub async fn with_manager<T, E: From<ConnectError>>(
 ) -> Result<T, E> {
     let manager = servers.into().connect().await?;
     let begun = BegunOnDrop(manager.clone());
-    let ended = AssertUnwindSafe(work(manager)).catch_unwind().await;
+    // What a closure does before its async block may panic as well.
+    let work = async move { work(manager).await };
+    let ended = AssertUnwindSafe(work).catch_unwind().await;
     if let Err(error) = begun.0.shutdown().await {
         warn!(%error, "a shutdown is not confirmed: the session ends by its timeout");
     }

@@ -60,6 +60,17 @@ async fn a_panic_of_the_work_is_passed_on_after_the_shutdown() {
 }
 
 #[tokio::test]
+async fn a_panic_before_the_first_await_is_passed_on_after_the_shutdown() {
+    let fixture = ServerFixture::start().await.unwrap();
+    let before = fixture.server.sessions();
+    let working = with_manager(settings(&fixture), |_| -> std::future::Ready<WorkResult<()>> {
+        panic!("a fault of the work")
+    });
+    AssertUnwindSafe(working).catch_unwind().await.unwrap_err();
+    assert_eq!(fixture.server.sessions(), before);
+}
+
+#[tokio::test]
 async fn a_dropped_call_is_shut_down_in_the_background_whoever_has_a_clone() {
     let fixture = ServerFixture::start().await.unwrap();
     let (given, clone) = tokio::sync::oneshot::channel();
