@@ -9,7 +9,7 @@ use futures::{FutureExt, StreamExt};
 use lockkeeper::error::LossReason;
 use lockkeeper::manager::{State, Transition};
 use lockkeeper::znodes::CreateMode;
-use lockkeeper::{BootInstant, ConnectionManager, Mutex, MutexGuard, RwLock};
+use lockkeeper::{BootInstant, ConnectionManager, MultiLock, Mutex, MutexGuard, RwLock};
 use lockkeeper_testserver::tree::Owner as NodeOwner;
 use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestServer, When};
 
@@ -155,6 +155,30 @@ async fn a_session_replaced_while_it_had_no_node_is_lost_at_its_next_create() {
     );
     guard.release().await.unwrap();
     server_fixture.queue_length_becomes(0).await.unwrap();
+}
+
+/// The answer to a transaction does not show who owns the nodes, and the connection breaks before a read
+/// shows it. The next connection carries the session of the nodes, and not that of the manager.
+#[tokio::test]
+async fn a_node_whose_owner_was_not_seen_verifies_no_later_connection() {
+    let server = TestServer::builder().stat_in_multi(false).start().await.unwrap();
+    let manager = builder(&server.connect_string()).session_timeout(Duration::from_secs(30));
+    let manager = manager.connect().await.unwrap();
+    let locks = ["/locks/a", "/locks/b"].map(|path| Mutex::new(&manager, path).unwrap());
+    for lock in &locks {
+        lock.acquire().await.unwrap().release().await.unwrap();
+    }
+    let (session, before) = (server.sessions()[0], manager.state());
+    let swapped = server.fault(When::connect().session(session), Fault::SwapSession);
+    server.drop_connections();
+    within("the swap", swapped.hit()).await.unwrap();
+    let unseen = server.fault(When::op(Op::Exists).path("/locks/*/*"), Fault::DropConnectionBefore);
+    let several = MultiLock::builder().lock(&locks[0]).lock(&locks[1]).build().unwrap();
+    let guard = within("a grant", several.acquire()).await.unwrap().unwrap();
+    assert_eq!(unseen.hits(), 1);
+    let after = manager.state();
+    assert!(matches!(after, State::Connected(_)) && after != before, "granted by nodes of another session");
+    guard.release().await.unwrap();
 }
 
 /// The answer to a downgrade is lost, and the next connection carries another session. The client finds the
