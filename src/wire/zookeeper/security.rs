@@ -19,14 +19,17 @@ pub(super) fn with_tls(
     }
     let unset = Tls::new();
     let tls = tls.unwrap_or(&unset);
-    let refused = |error: client::Error| ConfigError::Setting {
+    // The client's own words may have the line with the fault: in a key without line breaks, the key.
+    let refused = |what: &str| ConfigError::Setting {
         name: "tls",
-        value: error.to_string(),
-        advice: "give certificates and keys in PEM form",
+        value: what.to_owned(),
+        advice: "give PEM with its line breaks, and the key that belongs to the certificate",
     };
-    let mut options = client::TlsOptions::new().with_pem_ca(&tls.authorities()?).map_err(refused)?;
+    let authorities = client::TlsOptions::new().with_pem_ca(&tls.authorities()?);
+    let mut options = authorities.map_err(|_| refused("the authorities"))?;
     if let Some((certificate, key)) = tls.identity() {
-        options = options.with_pem_identity(certificate, key).map_err(refused)?;
+        let identity = options.with_pem_identity(certificate, key);
+        options = identity.map_err(|_| refused("the client's certificate or its key"))?;
     }
     Ok(connector.with_tls(options))
 }
