@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use lockkeeper::Mutex;
+use lockkeeper::error::Refusal;
 use lockkeeper::znodes::{CreateMode, Version};
+use lockkeeper::{Error, Mutex};
 
 use super::Common;
 use crate::Failure;
@@ -36,16 +37,27 @@ pub(super) async fn run(common: Arc<Common>) -> Result<(), Failure> {
     }
     forge(&common).await?;
     let litter = format!("{}/mutex/_c_00000000-0000-0000-0000-000000000000-lock-", fixture::LOCKS);
-    let manager = common.pool.for_path(&litter);
-    manager.znodes().create(&litter, b"litter", CreateMode::EphemeralSequential).await?;
-    Ok(())
+    // It stays also if the session expires now.
+    create(&common, &litter).await
+}
+
+/// Creates a node with a sequence number, at least once: what is not answered in time is sent again.
+async fn create(common: &Common, path: &str) -> Result<(), Failure> {
+    let znodes = common.pool.for_path(path).znodes();
+    loop {
+        match znodes.create(path, b"nobody", CreateMode::PersistentSequential).await {
+            Ok(_) => return Ok(()),
+            Err(error) if error.is_transient() || error.outcome_unknown() => {}
+            // The servers delete a directory that nobody uses.
+            Err(Error::Refused { refusal: Refusal::NoNode, .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Commits an effect of an item that nobody has put, and counts an update that was not made.
 async fn forge(common: &Common) -> Result<(), Failure> {
-    let effect = fixture::effect_of("nobody");
-    let manager = common.pool.for_path(&effect);
-    manager.znodes().create(&effect, b"nobody", CreateMode::PersistentSequential).await?;
+    create(common, &fixture::effect_of("nobody")).await?;
     let attempt = common.journal.number();
     let entry = ENTRIES.iter().map(|entry| (*entry).to_owned()).next().ok_or("no entry")?;
     common.journal.say(0, What::Updating { attempt, entry });
@@ -60,7 +72,7 @@ async fn hog(common: &Common, name: &str) -> Result<(), Failure> {
     loop {
         match mutex.acquire().await {
             Ok(kept) => drop(kept.lost().await),
-            Err(error) if error.is_transient() => {}
+            Err(error) if error.is_transient() || error.outcome_unknown() => {}
             Err(error) => return Err(error.into()),
         }
     }
