@@ -163,12 +163,14 @@ fn describe(
         Child { name, czxid: stat.map(|stat| stat.czxid), is_directory: stat.is_some_and(Stat::is_directory) }
     };
     let children: Vec<Child> = names.into_iter().zip(&nodes).map(child).collect();
+    let Some(queue) = queues.first() else { return Vec::new() };
+    let own_holds = queue.manager().hold_registry().holds_in(queue.full_directory().as_str(), usize::MAX);
     let info = |judged: Judged| {
         let (child, node) = (children.get(judged.child)?, nodes.get_mut(judged.child)?.take()?);
-        let (queue, is_holder) = (queues.first()?, judged.role == Role::Holder);
+        let is_holder = judged.role == Role::Holder;
         let path = ZnodePath::of_node(&queue.directory().listed_child(&child.name));
-        let full = || queue.full_directory().listed_child(&child.name);
-        let held_here = is_holder.then(|| queue.manager().hold_registry().held_at(&full())).flatten();
+        let own_hold = || own_holds.get(&queue.full_directory().listed_child(&child.name)).copied();
+        let held_here = is_holder.then(own_hold).flatten();
         Some(ContenderInfo { held_here, ..clock.info(path, node, judged) })
     };
     judge(&children, &rules).into_iter().filter_map(info).collect()

@@ -20,6 +20,9 @@ use crate::telemetry::timers::HoldTimer;
 use crate::znode::fencing_token::FencingToken;
 use crate::znode::path::ZnodePath;
 
+/// A message names one hold of the manager: it is searched among so many.
+const HOLDS_LOOKED_AT: usize = 64;
+
 /// An event of a hold of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -115,24 +118,27 @@ impl HoldRegistry {
         registrations.iter().any(|registration| registration.is_valid())
     }
 
-    /// A valid hold of a caller that rests on a node in `directory`.
+    /// A valid hold of a caller that rests on a node in `directory`, among the first ones there.
     pub(crate) fn held_here(&self, directory: &str) -> Option<HeldHere> {
-        self.find(directory, |path| path.rsplit_once('/').is_some_and(|(parent, _)| parent == directory))
+        self.holds_in(directory, HOLDS_LOOKED_AT).into_values().next()
     }
 
-    /// The valid hold of a caller that rests on the node at `path`.
-    pub(crate) fn held_at(&self, path: &str) -> Option<HeldHere> {
-        self.find(path.rsplit_once('/')?.0, |held| held == path)
-    }
-
-    fn find(&self, directory: &str, is_meant: impl Fn(&str) -> bool) -> Option<HeldHere> {
+    /// The valid holds of callers that rest on nodes in `directory`, by the paths of the nodes. Looks at no
+    /// more than `max` holds.
+    pub(crate) fn holds_in(&self, directory: &str, max: usize) -> BTreeMap<String, HeldHere> {
         let registrations: Vec<Arc<HoldRegistration>> = {
             let paths = self.paths.lock();
             let here = paths.range(directory.to_owned()..).take_while(|(key, _)| key.starts_with(directory));
-            here.flat_map(|(_, here)| here.registrations.iter().filter_map(Weak::upgrade)).collect()
+            here.flat_map(|(_, here)| here.registrations.iter().filter_map(Weak::upgrade)).take(max).collect()
         };
-        let found = registrations.iter().find(|hold| hold.is_of_a_caller() && hold.has_node(&is_meant))?;
-        Some(HeldHere { place: found.place.get().copied() })
+        let is_there = |path: &str| path.rsplit_once('/').is_some_and(|(parent, _)| parent == directory);
+        let mut holds = BTreeMap::new();
+        for hold in registrations.iter().filter(|hold| hold.is_of_a_caller()) {
+            let held_here = HeldHere { place: hold.place.get().copied() };
+            let nodes = hold.nodes.iter().filter_map(Weak::upgrade).filter(|node| is_there(node.path()));
+            holds.extend(nodes.map(|node| (node.path().to_owned(), held_here)));
+        }
+        holds
     }
 
     /// The number of holds that are not lost.
@@ -264,10 +270,6 @@ impl HoldRegistration {
     /// Whether a caller has the hold, and it is valid. A step of an acquire has none.
     fn is_of_a_caller(&self) -> bool {
         matches!(*self.loss_report.lock(), LossReport::AtOnce) && self.is_valid()
-    }
-
-    fn has_node(&self, is_meant: impl Fn(&str) -> bool) -> bool {
-        self.nodes.iter().filter_map(Weak::upgrade).any(|node| is_meant(node.path()))
     }
 
     /// Records the call that acquired the hold. The first one stays.
