@@ -114,8 +114,10 @@ enum RevokeAction {
 /// The message to a contender. Curator's holders compare all of their data with its bytes, and the data of a
 /// candidate is its name for Curator's readers, too.
 fn message(contender: &ContenderInfo) -> Vec<u8> {
-    // Of longer data the rest is not known.
-    let said = contender.data().filter(|data| data.len() < DATA_BYTES_MAX).unwrap_or_default();
+    // Of longer data the rest is not known, and the next request reads the message.
+    let room = DATA_BYTES_MAX - REVOKE.len() - 1;
+    let is_whole = |data: &&[u8]| data.len() < if is_request(data) { DATA_BYTES_MAX } else { room };
+    let said = contender.data().filter(is_whole).unwrap_or_default();
     match Identity::read(said).host() {
         _ if is_request(said) => said.to_vec(),
         Some(_) if contender.kind() != Some(Kind::LATCH) => [REVOKE, b" ", said].concat(),

@@ -95,8 +95,8 @@ fn all_but(rights: &[Permissions], left_out: Option<usize>) -> Permissions {
     kept.fold(Permissions::ADMIN, |all, (_, right)| all.and(*right))
 }
 
-/// The outcome of the case, without one right of one node if `left_out` names one. The last node stands for
-/// those that the client creates.
+/// The outcome of the case, without one right of one node if `left_out` names one. The last one is the
+/// right on the nodes that the client creates.
 async fn outcome(case: &Case, left_out: Option<(usize, usize)>) -> Result<(), Error> {
     let fixture = ServerFixture::start().await.unwrap();
     let servers = fixture.server.connect_string();

@@ -2,7 +2,9 @@
 //! writes it again: its program may continue, and the next engineer who looks must find its owner.
 
 use std::future::pending;
+use std::time::Duration;
 
+use lockkeeper::error::Refusal;
 use lockkeeper::inspect::{Identity, Kind};
 use lockkeeper::{ConnectionManager, Error, ZnodePath};
 use lockkeeper_core::NodeName;
@@ -14,6 +16,9 @@ use crate::inspect::print::{ASKED, REVOKE, is_request};
 /// What comes behind the note.
 const BEHIND_THE_NOTE: [&str; 3] = [" holds=", " until=", " owner="];
 
+/// The pause before a node is written again.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// A node, and what it said before a request.
 type Said = (ZnodePath, Vec<u8>);
 
@@ -24,11 +29,23 @@ pub(super) async fn follow(manager: &ConnectionManager, grant: &Grant, heard: mp
     while grant.revoke_requested().await.is_ok() {
         // A request that was not heard of yet is the same as this one.
         let _ = heard.try_send(());
-        if !matches!(restore(manager, &said).await, Ok(true)) {
+        // As long as a node is overwritten, the next request would not be heard.
+        while let Err(error) = restore(manager, &said).await {
+            if !(error.is_transient() || error.outcome_unknown() || is_newer(&error)) {
+                return pending().await;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        if said.is_empty() {
             break;
         }
     }
     pending().await
+}
+
+/// Another request has overwritten the node meanwhile.
+fn is_newer(error: &Error) -> bool {
+    matches!(error, Error::Refused { refusal: Refusal::BadVersion, .. })
 }
 
 async fn read(manager: &ConnectionManager, grant: &Grant) -> Result<Vec<Said>, Error> {
@@ -47,18 +64,16 @@ async fn read(manager: &ConnectionManager, grant: &Grant) -> Result<Vec<Said>, E
     Ok(said)
 }
 
-/// Writes again what the overwritten nodes said. Returns whether none is left that is overwritten.
-async fn restore(manager: &ConnectionManager, said: &[Said]) -> Result<bool, Error> {
-    let mut is_any_written = false;
+/// Writes again what the overwritten nodes said.
+async fn restore(manager: &ConnectionManager, said: &[Said]) -> Result<(), Error> {
     for (path, data) in said {
         if let Some((found, stat)) = manager.znodes().read(path).await?
             && is_request(&found)
         {
             manager.znodes().write(path, asked(path, data), stat.version).await?;
-            is_any_written = true;
         }
     }
-    Ok(is_any_written)
+    Ok(())
 }
 
 /// With the note that it was asked. The data of a candidate is its name, and that stays.

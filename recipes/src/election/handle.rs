@@ -93,7 +93,7 @@ impl Election {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, and if the id is longer than 1024 bytes,
-    /// or is `__REVOKE__`, by which a candidate is asked to resign.
+    /// or is `__REVOKE__`, or that and a space and more, by which a candidate is asked to resign.
     pub fn new(
         manager: &ConnectionManager,
         path: impl IntoPath,
@@ -131,7 +131,7 @@ impl Election {
         if id.len() > ID_BYTES_MAX {
             return refused(format!("{} bytes long", id.len()), "take at most 1024 bytes");
         }
-        if id == REVOKE {
+        if id.strip_prefix(REVOKE).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')) {
             return refused(id, "this text asks a candidate to resign; take another one");
         }
         let path = path.into_path()?;
@@ -290,7 +290,7 @@ mod tests {
     async fn a_bad_id_is_refused_before_any_request() {
         let server = TestServer::start().await.unwrap();
         let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
-        for id in ["x".repeat(ID_BYTES_MAX + 1), REVOKE.to_owned()] {
+        for id in ["x".repeat(ID_BYTES_MAX + 1), REVOKE.to_owned(), format!("{REVOKE} a")] {
             for election in
                 [Election::new(&manager, "/e", id.clone()), Election::in_selector_layout(&manager, "/e", id)]
             {

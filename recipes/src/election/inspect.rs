@@ -9,10 +9,11 @@ impl Election {
     /// Returns the ids of all participants in the order of the queue, the leader first: a snapshot, as
     /// [`inspect`](Self::inspect). A participant that campaigns more than once is in it more than once.
     ///
-    /// The ids are read from the nodes. Bytes that are not UTF-8 are replaced, an id that this client may not
-    /// read is empty, and that of a participant that was asked to resign ([`Revoker`](crate::Revoker)) is
-    /// `__REVOKE__`. A persistent node belongs to no participant, and is left out; while it is ahead of all
-    /// ([`inspect`](Self::inspect) shows it), nobody leads.
+    /// The ids are read from the nodes. Bytes that are not UTF-8 are replaced, and an id that this client may
+    /// not read is empty. That of a participant that was asked to resign ([`Revoker`](crate::Revoker)) is
+    /// `__REVOKE__`; in the layout of Curator's `LeaderSelector` the id follows, if it has the form of an
+    /// [`Identity`](lockkeeper_core::Identity). A persistent node belongs to no participant, and is left out;
+    /// while it is ahead of all ([`inspect`](Self::inspect) shows it), nobody leads.
     ///
     /// # Errors
     ///

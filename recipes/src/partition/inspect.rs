@@ -117,7 +117,8 @@ impl PartitionItem {
         self.contenders.iter().find(|of| of.role() == Role::Holder)
     }
 
-    /// The id of the member that holds the item. `__REVOKE__` for a holder that was asked to give it up.
+    /// The id of the member that holds the item. `__REVOKE__` for a holder that was asked to give it up; with
+    /// a space and the id behind it, if the id has the form of an [`Identity`](lockkeeper_core::Identity).
     #[must_use]
     pub fn held_by(&self) -> Option<String> {
         let data = self.holder()?.data()?;
