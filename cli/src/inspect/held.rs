@@ -1,15 +1,15 @@
 //! For how long the holders of a lock have held, as far as one look shows it: no node says when its holder
 //! was granted.
 //!
-//! A permit has a node that was made at its grant. Any other holder was granted when the last node ahead of
-//! it was deleted. The stat of the directory has the last transaction that made or deleted a child: if it
-//! made the newest child, whatever was ahead of a holder was gone by then.
+//! A holder was granted when the last node ahead of it was deleted. The stat of the directory has the last
+//! transaction that made or deleted a child: if it made the newest child, whatever was ahead of a holder was
+//! gone by then. Of permits nothing is known.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-use lockkeeper::inspect::{ContenderInfo, Kind};
+use lockkeeper::inspect::{AgeClock, ContenderInfo, Kind};
 use lockkeeper::znodes::{Stat, Zxid};
 use lockkeeper::{ConnectionManager, Error, Inspection};
 
@@ -23,6 +23,8 @@ pub(crate) type Holds = BTreeMap<Zxid, HeldFor>;
 pub(crate) struct HeldFor {
     pub(crate) least: Duration,
     pub(crate) most: Duration,
+    /// By the clock of this machine, which may differ from that of the servers.
+    pub(crate) is_estimated: bool,
 }
 
 /// Reads the directory of the lock, unless no holder needs it.
@@ -36,11 +38,8 @@ pub(crate) async fn holds(manager: &ConnectionManager, lock: &Inspection) -> Res
     Ok(lock.holders().filter_map(of).collect())
 }
 
-/// Whether the node of this transaction was made when its contender came, and not when it was granted.
-pub(crate) fn is_queued(lock: &Inspection, czxid: Zxid) -> bool {
-    lock.holders().any(|of| of.czxid() == czxid && has_waited(of))
-}
-
+/// Whether the nodes ahead of this one tell when it was granted. Those of permits do not: Curator makes the
+/// node of a permit before it waits for it.
 fn has_waited(of: &ContenderInfo) -> bool {
     matches!(of.kind(), Some(Kind::LOCK | Kind::READ | Kind::WRITE | Kind::LATCH))
 }
@@ -48,9 +47,6 @@ fn has_waited(of: &ContenderInfo) -> bool {
 impl HeldFor {
     fn of(holder: &ContenderInfo, lock: &Inspection, directory: Option<&Stat>) -> Option<Self> {
         let most = holder.age();
-        if holder.kind() == Some(Kind::LEASE) {
-            return Some(Self { least: most, most });
-        }
         let directory = directory.filter(|_| has_waited(holder))?;
         let is_first = directory.children_made() == directory.children;
         let newest = lock.contenders().iter().max_by_key(|of| of.czxid());
@@ -60,15 +56,16 @@ impl HeldFor {
             Some(newest) => newest.age().min(most),
             None => Duration::ZERO,
         };
-        Some(Self { least, most })
+        Some(Self { least, most, is_estimated: holder.age_clock() == AgeClock::Local })
     }
 }
 
-/// With `>` if it may be longer.
+/// With `>` if it may be longer, and with `~` if it is estimated.
 impl Display for HeldFor {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         let sign = if self.least < self.most { ">" } else { "" };
-        write!(formatter, "{sign}{}", age(self.least))
+        let estimated = if self.is_estimated { "~" } else { "" };
+        write!(formatter, "{sign}{estimated}{}", age(self.least))
     }
 }
 
@@ -107,9 +104,7 @@ mod tests {
         second.release().await.unwrap();
 
         let semaphore = Semaphore::new(&manager, "/held/b", 2).unwrap();
-        semaphore.acquire().await.unwrap().release().await.unwrap();
         let _permit = semaphore.acquire().await.unwrap();
-        let held = holds(&manager, &semaphore.inspect().await.unwrap()).await.unwrap();
-        assert!(held.values().all(|of| of.least == of.most) && held.len() == 1, "{held:?}");
+        assert!(holds(&manager, &semaphore.inspect().await.unwrap()).await.unwrap().is_empty());
     }
 }

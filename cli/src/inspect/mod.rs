@@ -13,7 +13,7 @@ use lockkeeper::znodes::Zxid;
 use lockkeeper::{ConnectionManager, Inspection, ZnodePath};
 
 use self::clients::Clients;
-use self::held::{Holds, holds, is_queued};
+use self::held::{Holds, holds};
 use crate::connection::ConnectionOptions;
 use crate::exit::{Exit, Failure};
 use crate::follow::Follow;
@@ -129,7 +129,8 @@ async fn look(manager: &ConnectionManager, paths: &[ZnodePath]) -> Result<Vec<Se
     for path in paths {
         let at_path = match Inspection::of_path(manager, path).await? {
             Some(lock) => {
-                let holds = holds(manager, &lock).await?;
+                // Without this read the rest is shown.
+                let holds = holds(manager, &lock).await.unwrap_or_default();
                 AtPath::Lock(lock, holds)
             }
             None => WorkQueueInspection::of_path(manager, path).await?.map_or(AtPath::Nobody, AtPath::Queue),
@@ -177,8 +178,7 @@ fn text(path: &ZnodePath, at_path: &AtPath, format: Format, clients: Option<&Cli
         (Format::Table, AtPath::Queue(queue)) => print::queue(queue),
         (Format::Table, AtPath::Lock(lock, holds)) => {
             let mut text = format!("{lock:#}");
-            // The age of a permit is the time for which it is held.
-            for (czxid, held) in holds.iter().filter(|(czxid, _)| is_queued(lock, **czxid)) {
+            for (czxid, held) in holds {
                 text.push_str(&format!("\n  [{czxid}] held for {held}"));
             }
             for client in clients.iter().flat_map(|clients| clients.of(lock)) {

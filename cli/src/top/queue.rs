@@ -8,7 +8,7 @@ use lockkeeper_core::{Kind, NodeName};
 pub(super) use crate::nodes::is_contender;
 
 /// The directory of the permits, below that of a semaphore.
-pub(super) const LEASES: &str = "leases/";
+const LEASES: &str = "leases/";
 
 /// The contenders of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]

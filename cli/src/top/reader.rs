@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::index::{Head, Index, Seen};
 use super::options::TopOptions;
-use super::queue::{LEASES, Queue, is_semaphore, may_be_a_directory};
+use super::queue::{Queue, is_semaphore, may_be_a_directory};
 use super::row::{Held, Row};
 use crate::inspect::print::named;
 use crate::partial::partial_of;
@@ -253,16 +253,9 @@ impl Reader {
             Err(error) if is_refused(&error) => ("(its data may not be read)".to_owned(), None),
             Err(error) => return Err(error),
         };
-        let held = held(node, since, SystemTime::now());
+        let held = Held { since: Instant::now(), is_longer: true };
         Ok(Some(Head { node: node.to_owned(), name, since, held }))
     }
-}
-
-/// Since when the holder with this node holds, by one look. A permit has a node that was made at its grant.
-fn held(node: &str, created: Option<SystemTime>, now: SystemTime) -> Held {
-    let age = created.map(|created| now.duration_since(created).unwrap_or_default());
-    let begun = age.filter(|_| node.starts_with(LEASES)).and_then(|age| Instant::now().checked_sub(age));
-    Held { since: begun.unwrap_or_else(Instant::now), is_longer: begun.is_none() }
 }
 
 fn is_refused(error: &Error) -> bool {
@@ -276,19 +269,6 @@ mod tests {
     use lockkeeper_testserver::{Op, TestServer};
 
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_permit_is_as_old_as_its_hold_and_another_node_is_not() {
-        tokio::time::advance(Duration::from_secs(60)).await;
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
-        let created = Some(now - Duration::from_secs(9));
-        let permit = held("leases/_c_a-lease-0000000001", created, now);
-        assert_eq!((permit.since.elapsed(), permit.is_longer), (Duration::from_secs(9), false));
-        for (node, created) in [("_c_a-lock-0000000001", created), ("leases/_c_a-lease-0000000001", None)] {
-            let held = held(node, created, now);
-            assert_eq!((held.since.elapsed(), held.is_longer), (Duration::ZERO, true), "{node}");
-        }
-    }
 
     #[tokio::test]
     async fn new_locks_are_found_a_bounded_number_at_a_time_and_what_is_on_the_screen_is_read_meanwhile() {
