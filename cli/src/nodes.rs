@@ -150,23 +150,27 @@ pub(crate) async fn wait(connection: &ConnectionOptions, options: WaitOptions) -
             };
             match freed {
                 Ok(freed) => freed.map(|()| Exit::SUCCESS),
-                Err(_) => Err(still_held(manager, &path).await),
+                Err(_) => still_held(manager, &path).await,
             }
         })
         .await
 }
 
 /// Why the wait is over. What was seen before may be wrong once the link is dead.
-async fn still_held(manager: &ConnectionManager, path: &ZnodePath) -> Failure {
+async fn still_held(manager: &ConnectionManager, path: &ZnodePath) -> Result<Exit, Failure> {
     let shown = printable(path.as_str());
     if !answers(manager, path).await {
         let message = format!("no server answers any more, so nobody knows whether {shown} is still held");
-        return Failure::new(Exit::UNAVAILABLE, message);
+        return Err(Failure::new(Exit::UNAVAILABLE, message));
     }
     let lock = tokio::time::timeout(ANSWER, Inspection::of_path(manager, path)).await;
-    let who = lock.ok().and_then(Result::ok).flatten().and_then(|lock| who(&lock));
+    let lock = lock.ok().and_then(Result::ok);
+    if lock.as_ref().is_some_and(|lock| lock.as_ref().is_none_or(|lock| lock.holders().next().is_none())) {
+        return Ok(Exit::SUCCESS);
+    }
+    let who = lock.flatten().and_then(|lock| who(&lock));
     let who = who.map_or_else(String::new, |who| format!(": {who}"));
-    Failure::new(Exit::NOT_IN_TIME, format!("{shown} is still held{who}"))
+    Err(Failure::new(Exit::NOT_IN_TIME, format!("{shown} is still held{who}")))
 }
 
 /// A wait outlasts an outage of the servers, as the wait for a lock does.

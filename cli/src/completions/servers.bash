@@ -14,8 +14,9 @@ _lockkeeper_or_servers() {
     [[ $whole == *[[:space:]] ]] && words+=("")
     if found=$(command lockkeeper __paths "${words[@]}" 2>/dev/null); then
         local begun=${words[${#words[@]} - 1]}
-        # What is before the last colon stays on the line.
-        local kept=${begun%"${begun##*[:=]}"}
+        # What is before the last of these, which cut words, stays on the line.
+        local breaks=${COMP_WORDBREAKS//[!:=@]/} kept=
+        [[ -n $breaks ]] && kept=${begun%"${begun##*[$breaks]}"}
         COMPREPLY=()
         while IFS= read -r path; do
             [[ -n $path ]] || continue

@@ -8,7 +8,7 @@ _lockkeeper() {
         return
     fi
     if found=$(command lockkeeper __paths "${(@Q)words[1,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null); then
-        compadd -- "${(@f)found}"
+        [[ -n $found ]] && compadd -- "${(@f)found}"
         return
     fi
     _lockkeeper_itself "$@"

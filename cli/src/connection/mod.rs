@@ -4,4 +4,4 @@ mod granted;
 mod options;
 mod tls;
 
-pub(crate) use self::options::{ConnectionOptions, Opened};
+pub(crate) use self::options::{ConnectionOptions, Opened, within};

@@ -20,6 +20,16 @@ use crate::span;
 /// A time to wait for a lock leaves a server at least this long.
 const CONNECT_MIN: Duration = Duration::from_secs(1);
 
+/// Waits for an answer of the servers no longer than `limit`.
+pub(crate) async fn within<T>(
+    limit: Option<Duration>,
+    asked: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let Some(limit) = limit else { return asked.await };
+    let silent = |_| Err(Failure::new(Exit::UNAVAILABLE, "no server answers in time".to_owned()));
+    tokio::time::timeout(limit, asked).await.unwrap_or_else(silent)
+}
+
 /// How long the servers may take to confirm the end of a session in which nothing is held.
 const CLOSING: Duration = Duration::from_millis(500);
 
@@ -129,7 +139,8 @@ impl ConnectionOptions {
             Opened::Signalled(exit) => return Ok(exit),
         };
         let work = async {
-            match self.missing_chroot(&manager).await? {
+            let missing = within(limit.map(|limit| limit.max(CONNECT_MIN)), self.missing_chroot(&manager));
+            match missing.await? {
                 Some(missing) => Err(Failure::usage(format!("{missing}: check the end of --connect"))),
                 None => work(&manager).await,
             }

@@ -123,6 +123,10 @@ pub(super) async fn ask(words: &Words, address: &Address) -> Report {
             let (dump, cons) = (answer("dump").await, answer("cons").await);
             Report::of(name, &Answers { srvr, conf, mntr, dump, cons })
         }
+        Err(error) if address.is_secure && is_closed(&error) => {
+            let failure = "the port has no TLS, or wants a certificate of the client (--tls-cert)".to_owned();
+            Report { address: name.clone(), failure: Some(failure), ..Report::default() }
+        }
         Ok(_) => Report::full(name),
         Err(error) if is_closed(&error) => Report::full(name),
         Err(error) => Report { address: name.clone(), failure: Some(error.to_string()), ..Report::default() },

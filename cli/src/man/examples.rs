@@ -55,7 +55,10 @@ pub(super) fn of(page: &str) -> &'static [Example] {
                 "lockkeeper once --every 24h --offset 2h /jobs/nightly -- ./nightly.sh",
                 "Run once a day, at two in the morning by UTC.",
             ),
-            ("lockkeeper once /migrations/0007 --show", "Print whether it was done, when and by whom."),
+            (
+                "lockkeeper once /migrations/0007 --show",
+                "Print whether the program has succeeded, when, and in which process.",
+            ),
         ],
         "inspect" => &[
             ("lockkeeper inspect /locks/nightly-report", "Show who holds and who waits."),
@@ -66,16 +69,16 @@ pub(super) fn of(page: &str) -> &'static [Example] {
             ("lockkeeper top /locks", "A live screen."),
             ("lockkeeper top -b -n 1 --sort age /locks | head", "The oldest locks, as text."),
         ],
-        "check" => &[(
-            "lockkeeper check /locks --holder-older 2h --waiter-older 10m",
-            "For a monitoring system: exit code 2 if a lock is held or waited for too long.",
-        )],
         rest => of_the_others(rest),
     }
 }
 
 fn of_the_others(page: &str) -> &'static [Example] {
     match page {
+        "check" => &[(
+            "lockkeeper check /locks --holder-older 2h --waiter-older 10m",
+            "For a monitoring system: exit code 2 if a lock is held or waited for too long.",
+        )],
         "queue" | "queue-list" => {
             &[("lockkeeper queue list /queues/orders", "Show the items of a work queue.")]
         }

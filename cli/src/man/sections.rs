@@ -127,6 +127,9 @@ fn codes(roff: &mut Roff, page: &str, is_run: bool) {
     };
     let is_own = |code: &str| own.iter().any(|(own, _)| *own == code);
     own.iter().for_each(|(code, meaning)| entry(roff, code, meaning));
+    if page == "lockkeeper-once" {
+        entry(roff, "1", "with --show, the program has not succeeded yet; otherwise that of the program");
+    }
     let common = CODES.iter().filter(|(code, _)| !is_own(code));
     common.for_each(|(code, meaning)| entry(roff, code, meaning));
 }

@@ -16,7 +16,7 @@ use super::grant::Grant;
 use super::options::RunOptions;
 use super::start::{Granted, run};
 use super::wait::{not_in_time, or_conflict, wait};
-use crate::connection::ConnectionOptions;
+use crate::connection::{ConnectionOptions, within};
 use crate::exit::{Exit, Failure};
 use crate::inspect::parse_path;
 use crate::output::say;
@@ -39,7 +39,7 @@ pub(crate) struct OnceOptions {
     #[arg(long, requires = "every")]
     catch_up: bool,
 
-    /// Do not run the program: print when it was done, and by whom. Exit code 1 if it was not
+    /// Do not run the program: print when it has succeeded, and in which process. Exit code 1 if it has not
     #[arg(long, conflicts_with_all = ["program", "reset"])]
     show: bool,
 
@@ -54,9 +54,12 @@ pub(crate) struct OnceOptions {
 pub(crate) async fn once(options: &OnceOptions, connection: &ConnectionOptions) -> Result<Exit, Failure> {
     let path = parse_path(&options.path)?;
     if options.show || options.reset {
-        let work = async |manager: &ConnectionManager| match options.reset {
-            true => reset(manager, &path).await,
-            false => show(manager, &path, options).await,
+        let work = async |manager: &ConnectionManager| {
+            let limit = options.run.time_left();
+            match options.reset {
+                true => within(limit, reset(manager, &path)).await,
+                false => within(limit, show(manager, &path, options)).await,
+            }
         };
         return connection.with_session_within(options.run.time_left(), work).await;
     }

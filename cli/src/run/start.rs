@@ -41,7 +41,7 @@ pub(super) async fn run(
         Opened::Session(manager) => manager,
         Opened::Signalled(exit) => return Ok(exit),
     };
-    if let Some(other) = connection.other_timeout(manager.session_timeout())? {
+    if let Some(other) = connection.other_timeout(manager.session_timeout())?.filter(|_| !options.quiet) {
         warn(other);
     }
     // The question is sent ahead of the request that creates the chroot, and delays nothing.

@@ -26,7 +26,7 @@ async fn quiet_says_nothing_of_a_lock_that_is_not_got_and_still_says_an_error() 
     let fixture = Fixture::embedded().await;
     let mut holder = fixture.start(["lock", "/wait/quiet", "--", "sh", "-c", "echo held; read line"]);
     holder.until("held").await;
-    for limit in [&["--try"][..], &["--timeout", "50ms"], &["--try", "-E", "0"]] {
+    for limit in [&["--try"][..], &["--timeout", "3s"], &["--try", "-E", "0"]] {
         let ended =
             fixture.ended([&["lock", "/wait/quiet", "--quiet"], limit, &["--", "true"]].concat()).await;
         let code = if limit.len() == 3 { 0 } else { 75 };

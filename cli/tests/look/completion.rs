@@ -59,7 +59,7 @@ async fn a_path_is_completed_from_the_servers_and_contenders_are_none() {
     for fixture in Fixture::both().await {
         let znodes = fixture.manager.znodes();
         let _held = Mutex::new(&fixture.manager, "/look/tab/trains/blue").unwrap().acquire().await.unwrap();
-        for other in ["/look/tab/trains/red: 1", "/look/tab/other"] {
+        for other in ["/look/tab/trains/red: 1", "/look/tab/other", "/look/tab/a@bc"] {
             znodes.create(other, "", CreateMode::Persistent).await.unwrap();
         }
         let flag = ["--connect", &fixture.servers];
@@ -76,6 +76,10 @@ async fn a_path_is_completed_from_the_servers_and_contenders_are_none() {
             terminal.press("lockkeeper ls /look/tab/trains/r\tend");
             terminal.shows(&["end"]).await;
             terminal.shows(&[r"/look/tab/trains/red:\ 1"]).await;
+            terminal.press(CLEAR);
+            // A character that cuts words in bash.
+            terminal.press("lockkeeper ls /look/tab/a@\tend");
+            terminal.shows(&["ls /look/tab/a@bc end"]).await;
             terminal.press(CLEAR);
             // The servers of the line.
             terminal.press(&format!(

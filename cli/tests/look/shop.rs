@@ -63,13 +63,13 @@ impl Shop {
         let candidate = |id: &str| Election::new(&manager, "/shop/leaders/mailer", id).unwrap();
         let leads = candidate("web-1").campaign().await.unwrap();
         let other = candidate("web-2");
-        let stands_by = tokio::spawn(async move { other.campaign().await });
+        let waiting = tokio::spawn(async move { other.campaign().await });
         let waits = async || {
             let seen = Inspection::of_path(&manager, "/shop/leaders/mailer").await.unwrap()?;
             (seen.waiters().count() == 1).then_some(())
         };
-        eventually("a candidate that stands by", Timing::event(), waits).await.unwrap();
-        Box::new((leads, stands_by))
+        eventually("a candidate that waits", Timing::event(), waits).await.unwrap();
+        Box::new((leads, waiting))
     }
 
     async fn report(&self) -> Box<dyn Any> {
