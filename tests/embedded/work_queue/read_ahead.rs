@@ -4,7 +4,7 @@ use lockkeeper::config::{Acl, Permissions};
 use lockkeeper::znodes::Version;
 use lockkeeper_testserver::{Fault, Op, When};
 
-use super::{ITEMS, Layout, client, drain, put, queue, server, take, write, written};
+use super::{ITEMS, Layout, Queue, client, drain, put, queue, server, take, write, written};
 use crate::limit::within;
 
 #[tokio::test]
@@ -75,16 +75,28 @@ async fn a_take_that_nobody_polls_holds_up_no_other_take() {
     assert_eq!(written(&server_fixture), ["a", "b"]);
 }
 
+/// In Curator's queue of ids each item needs one.
+async fn put_in(layout: Layout, queue: &Queue, values: &[&str]) {
+    match layout {
+        Layout::Id => {
+            for value in values {
+                assert!(queue.put_once(&(*value).to_owned(), value).await.unwrap());
+            }
+        }
+        _ => put(queue, values).await,
+    }
+}
+
 /// The directory of the items is not the one of the workers.
 #[tokio::test]
 async fn items_of_a_peer_that_are_made_anew_are_not_taken_for_the_ones_before() {
     for layout in Layout::OF_PEERS {
         let server_fixture = server().await;
         let here = layout.queue(&client(&server_fixture).await);
-        put(&here, &["a", "b", "c"]).await;
+        put_in(layout, &here, &["a", "b", "c"]).await;
         take(&here).await.done().await.unwrap();
         server_fixture.rival.znodes().delete_all(layout.items(), 100).await.unwrap();
-        put(&here, &["d", "e", "f"]).await;
+        put_in(layout, &here, &["d", "e", "f"]).await;
         drain(&here).await;
         assert_eq!(written(&server_fixture), ["d", "e", "f"], "{layout:?}");
     }
