@@ -1,12 +1,13 @@
 //! The thread behind a manager, and its end.
 
 use std::fs;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use lockkeeper::Error;
-use lockkeeper::blocking::{ConnectionManager, ConnectionPool, Mutex};
+use lockkeeper::blocking::{ConnectionManager, ConnectionPool, Mutex, with_manager};
 use lockkeeper::config::{HandOffPolicy, RetryPolicy};
 use lockkeeper::error::ConnectError;
 use lockkeeper_tests::Timing;
@@ -212,4 +213,36 @@ fn unreachable_servers_end_a_connect_with_a_timeout() {
     drop(server);
     let refused = ConnectionManager::connect_with(nobody.retry(RetryPolicy::default()));
     assert!(matches!(refused, Err(Error::Connect(ConnectError::Timeout { .. }))), "{refused:?}");
+}
+
+#[test]
+fn with_manager_shuts_down_after_a_value_an_error_and_a_panic() {
+    type WorkResult<T> = Result<T, Box<dyn std::error::Error>>;
+
+    let server = server();
+    let settings = || builder(&server).session_timeout(Duration::from_secs(60));
+    let take = |manager: &ConnectionManager| -> WorkResult<()> {
+        // Only the end of the session deletes its node.
+        std::mem::forget(Mutex::new(manager, "/lock")?.acquire()?);
+        Ok(())
+    };
+    let value: WorkResult<u32> = with_manager(settings(), |manager| take(&manager).map(|()| 7));
+    assert_eq!((value.unwrap(), server.sessions().len()), (7, 0));
+    let failed: WorkResult<()> = with_manager(settings(), |manager| {
+        take(&manager)?;
+        Err("a fault of the work".into())
+    });
+    assert_eq!(
+        (failed.unwrap_err().to_string().as_str(), server.sessions().len()),
+        ("a fault of the work", 0)
+    );
+    let panicking = || -> WorkResult<()> {
+        with_manager(settings(), |manager| {
+            take(&manager)?;
+            panic!("a fault of the work")
+        })
+    };
+    let panic = std::panic::catch_unwind(AssertUnwindSafe(panicking)).unwrap_err();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"a fault of the work"));
+    assert_eq!((contenders(&server, "/lock"), server.sessions().len()), (0, 0));
 }

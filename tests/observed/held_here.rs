@@ -1,6 +1,8 @@
 //! A wait for a lock that the same manager holds: the log, the error and the inspection say so, and where.
 
+use std::cell::Cell;
 use std::fmt::Display;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -95,6 +97,29 @@ async fn each_kind_of_lock_says_where_its_guard_was_acquired() {
     let (guard, line) = (both.acquire().await.unwrap(), line!());
     says(line, async |timeout| both.acquire_timeout(timeout).await.unwrap_err()).await;
     drop(guard);
+    manager.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_guard_that_is_turned_into_another_one_and_one_of_a_term_have_the_place_of_that_call() {
+    let (_server, manager) = connected().await;
+    let lock = RwLock::new(&manager, "/locks/sides").unwrap();
+    let write = async |timeout| lock.write_timeout(timeout).await.unwrap_err();
+    let reader = lock.read().await.unwrap();
+    let (writer, line) = (reader.try_upgrade().await.unwrap(), line!());
+    says(line, write).await;
+    let (reader, line) = (writer.downgrade().await.unwrap(), line!());
+    says(line, write).await;
+    reader.release().await.unwrap();
+
+    let election = Election::new(&manager, "/leader", "a").unwrap();
+    let line = Cell::new(0);
+    let term = async |_| {
+        says(line.get(), async |timeout| election.campaign_timeout(timeout).await.unwrap_err()).await;
+        ControlFlow::Break(())
+    };
+    let (leading, ()) = (election.lead(term), line.set(line!()));
+    leading.await.unwrap();
     manager.shutdown().await.unwrap();
 }
 

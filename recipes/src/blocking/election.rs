@@ -178,6 +178,7 @@ impl Election {
     /// assert_eq!(done, 3);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn lead<T>(&self, mut work: impl FnMut(&Leadership) -> ControlFlow<T>) -> Result<T, Error> {
         let now = lockkeeper_core::BootInstant::now;
         let mut pauses = TermPauses::default();

@@ -110,6 +110,7 @@ mod semaphore;
 mod txn;
 mod wait;
 mod watch;
+mod with_manager;
 
 pub use self::election::{Election, Leadership};
 pub use self::error::{CannotBlock, NoThread};
@@ -126,3 +127,4 @@ pub use self::rw_lock::{ReadGuard, RwLock, RwLockSide, UpgradeError, WriteGuard}
 pub use self::semaphore::{Lease, Permits, Semaphore};
 pub use self::txn::{OnceTxn, Txn};
 pub use self::watch::Watch;
+pub use self::with_manager::with_manager;

@@ -216,6 +216,7 @@ impl ReadGuard {
     ///
     /// [`UpgradeError::NotAlone`] if another contender is ahead, and otherwise [`UpgradeError::Failed`]. Both
     /// return the guard.
+    #[track_caller]
     pub fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
         if let Err(refused) = self.thread.may_block() {
             return Err(UpgradeError::Failed { guard: self, error: refused.into() });
@@ -242,6 +243,7 @@ impl WriteGuard {
     ///
     /// [`CannotBlock`](super::CannotBlock) within an async task; otherwise as that
     /// method. This guard is released then.
+    #[track_caller]
     pub fn downgrade(self) -> Result<ReadGuard, Error> {
         let Self { inner, thread, .. } = self;
         Ok(Guard::new(thread.block_checked(inner.downgrade())??, &thread))

@@ -1,14 +1,16 @@
 //! Terms of leadership, one after the other.
 
 use std::ops::ControlFlow;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockkeeper_core::Error;
+use lockkeeper_core::{Deadline, Error};
 use tracing::{debug, info};
 
 use super::Leadership;
 use super::handle::Election;
+use crate::lock::AcquiredAt;
 
 /// The shortest pause between two campaigns, after a term that was shorter.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -107,7 +109,20 @@ impl Election {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn lead<T, F>(&self, mut work: impl FnMut(Arc<Leadership>) -> F) -> Result<T, Error>
+    #[track_caller]
+    pub fn lead<T, F>(&self, work: impl FnMut(Arc<Leadership>) -> F) -> impl Future<Output = Result<T, Error>>
+    where
+        F: Future<Output = ControlFlow<T>>,
+    {
+        let place = Location::caller();
+        self.lead_at(place, work)
+    }
+
+    async fn lead_at<T, F>(
+        &self,
+        place: &'static Location<'static>,
+        mut work: impl FnMut(Arc<Leadership>) -> F,
+    ) -> Result<T, Error>
     where
         F: Future<Output = ControlFlow<T>>,
     {
@@ -115,10 +130,10 @@ impl Election {
         let mut pauses = TermPauses::default();
         loop {
             let begun = manager.now();
-            match self.campaign().await {
+            match self.campaign_until(Deadline::never()).await {
                 Ok(leadership) => {
                     let begun = manager.now();
-                    let leadership = Arc::new(leadership);
+                    let leadership = Arc::new(leadership.acquired_at(place));
                     let ended = leadership.run(work(Arc::clone(&leadership))).await;
                     let lasted = manager.now().since(begun);
                     match ended {

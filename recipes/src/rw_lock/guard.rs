@@ -1,8 +1,10 @@
+use std::panic::Location;
+
 use lockkeeper_core::{Error, RecipeError};
 use thiserror::Error as ThisError;
 
 use super::convert;
-use crate::lock::{Guard, OwnerShare, Reading, Writing};
+use crate::lock::{AcquiredAt, Guard, OwnerShare, Reading, Writing};
 
 /// An [`RwLock`](crate::RwLock) held for reading.
 ///
@@ -103,11 +105,15 @@ impl ReadGuard {
     /// # Cancel safety
     ///
     /// A drop of the future releases this guard. No node is left behind.
-    pub async fn try_upgrade(self) -> Result<WriteGuard, UpgradeError> {
-        match convert::try_upgrade(&self.holds.share).await {
-            Ok(Some(write)) => Ok(Guard::sharing(write)),
-            Ok(None) => Err(UpgradeError::NotAlone { guard: self }),
-            Err(error) => Err(UpgradeError::Failed { guard: self, error }),
+    #[track_caller]
+    pub fn try_upgrade(self) -> impl Future<Output = Result<WriteGuard, UpgradeError>> + Send {
+        let place = Location::caller();
+        async move {
+            match convert::try_upgrade(&self.holds.share).await {
+                Ok(Some(write)) => Ok(Guard::sharing(write).acquired_at(place)),
+                Ok(None) => Err(UpgradeError::NotAlone { guard: self }),
+                Err(error) => Err(UpgradeError::Failed { guard: self, error }),
+            }
         }
     }
 }
@@ -131,7 +137,9 @@ impl WriteGuard {
     /// # Cancel safety
     ///
     /// A drop of the future releases this guard, and the node that replaces it. No node is left behind.
-    pub async fn downgrade(self) -> Result<ReadGuard, Error> {
-        convert::downgrade(self.holds.share).await.map(Guard::sharing)
+    #[track_caller]
+    pub fn downgrade(self) -> impl Future<Output = Result<ReadGuard, Error>> + Send {
+        let place = Location::caller();
+        async move { Ok(Guard::sharing(convert::downgrade(self.holds.share).await?).acquired_at(place)) }
     }
 }
