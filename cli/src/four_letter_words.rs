@@ -42,6 +42,19 @@ impl Words {
         timeout(ANSWER, talk).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
+    /// The `tickTime` of the first of these servers that tells it. Servers tell it if their
+    /// `4lw.commands.whitelist` has `conf`.
+    pub(crate) async fn tick_time(&self, addresses: &[Address]) -> Option<Duration> {
+        for address in addresses {
+            let answer = self.ask(address, "conf").await.unwrap_or_default();
+            let tick = answer.lines().find_map(|line| line.strip_prefix("tickTime="));
+            if let Some(tick) = tick.and_then(|millis| millis.trim().parse().ok()) {
+                return Some(Duration::from_millis(tick));
+            }
+        }
+        None
+    }
+
     #[cfg(feature = "tls")]
     async fn talk_over_tls(&self, stream: TcpStream, address: &Address, word: &str) -> io::Result<String> {
         let Some(secure) = &self.secure else { return Err(io::Error::other("no settings of TLS")) };

@@ -11,6 +11,7 @@ use super::nest::Nest;
 use super::options::RunOptions;
 use crate::connection::{ConnectionOptions, Opened};
 use crate::exit::{Exit, Failure};
+use crate::four_letter_words::addresses;
 use crate::output::warn;
 use crate::signals::Signals;
 use crate::supervisor::Supervisor;
@@ -41,8 +42,11 @@ pub(super) async fn run(
         Opened::Session(manager) => manager,
         Opened::Signalled(exit) => return Ok(exit),
     };
-    if let Some(other) = connection.other_timeout(manager.session_timeout())?.filter(|_| !options.quiet) {
-        warn(other);
+    if !options.quiet {
+        match connection.other_timeout(manager.session_timeout())? {
+            Some(other) => warn(other),
+            None => compare_tick(connection)?,
+        }
     }
     // The question is sent ahead of the request that creates the chroot, and delays nothing.
     let warning = async {
@@ -55,6 +59,23 @@ pub(super) async fn run(
     // Closing the session deletes every node of it. Without a connection, the servers delete them later.
     let _ = manager.shutdown_within(CLOSING).await;
     ended
+}
+
+/// Warns if the servers have a longer `tickTime` than the setting, as soon as one tells it. Nothing waits for
+/// that, so a program that ends at once ends without the warning.
+fn compare_tick(connection: &ConnectionOptions) -> Result<(), Failure> {
+    let settings = connection.with_file()?;
+    let (words, servers) = (connection.words()?, addresses(settings.servers()?));
+    let setting = settings.tick_time();
+    tokio::spawn(async move {
+        if let Some(tick) = words.tick_time(&servers).await.filter(|tick| *tick > setting) {
+            warn(format_args!(
+                "the servers have a tickTime of {tick:?}, and --tick-time is {setting:?}, which is too short to \
+                 protect the program; give --tick-time {tick:?}"
+            ));
+        }
+    });
+    Ok(())
 }
 
 async fn run_with(

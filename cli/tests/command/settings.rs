@@ -42,6 +42,18 @@ async fn all_settings_come_from_a_file_and_a_flag_wins_over_it() {
 }
 
 #[tokio::test]
+async fn a_longer_tick_of_the_servers_than_the_setting_is_a_warning() {
+    for fixture in Fixture::both().await.into_iter().filter(|fixture| fixture.embedded.is_none()) {
+        let mut running =
+            fixture.start(["--tick-time", "100ms", "lock", "/settings/tick", "--", "sh", "-c", "read line"]);
+        let warning = running.message().await;
+        assert!(warning.contains("a tickTime of 500ms, and --tick-time is 100ms"), "{warning}");
+        running.write("go on\n").await;
+        assert_eq!(running.ended().await.code, Some(0));
+    }
+}
+
+#[tokio::test]
 async fn what_the_servers_refuse_ends_with_77_and_one_line() {
     for fixture in Fixture::both().await {
         let owner = ["--auth", "shop:secret", "--acl", "creator"];
