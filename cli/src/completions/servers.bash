@@ -14,9 +14,10 @@ _lockkeeper_or_servers() {
     [[ $whole == *[[:space:]] ]] && words+=("")
     if found=$(command lockkeeper __paths "${words[@]}" 2>/dev/null); then
         local begun=${words[${#words[@]} - 1]}
-        # What is before the last of these, which cut words, stays on the line.
+        # What is before the last of these, which cut words, stays on the line. A word begins with its @.
         local breaks=${COMP_WORDBREAKS//[!:=@]/} kept=
         [[ -n $breaks ]] && kept=${begun%"${begun##*[$breaks]}"}
+        kept=${kept%@}
         COMPREPLY=()
         while IFS= read -r path; do
             [[ -n $path ]] || continue

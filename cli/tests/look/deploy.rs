@@ -22,7 +22,8 @@ fn commands() -> Vec<Vec<String>> {
     let unit = file("nightly-report.service");
     let started = unit.lines().filter_map(|line| line.strip_prefix("ExecStart=")).map(words);
     let crontab = file("crontab");
-    let cron = crontab.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit()));
+    let cron =
+        crontab.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit() || first == '*'));
     let cron = cron.map(|line| words(&line[line.find("lockkeeper").unwrap()..]));
     let pods = ["cronjob.yaml", "leader.yaml"].map(file).join("\n");
     let arrays = pods.lines().filter_map(|line| line.trim().strip_prefix("command: "));

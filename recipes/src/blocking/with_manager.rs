@@ -21,9 +21,9 @@ use super::manager::ConnectionManager;
 ///
 /// # Errors
 ///
-/// As [`ConnectionManager::connect_with`]; then `work` does not run. Otherwise the error of `work`. A shutdown
-/// that no server confirms changes no result: it is logged at `warn`, and the nodes are deleted with their
-/// session, at the latest a session timeout and a tick from then.
+/// As [`ConnectionManager::connect_with`]; then `work` does not run. Otherwise the error of `work`. A
+/// shutdown that no server confirms changes no result: it is logged at `warn`, and the nodes are deleted with
+/// their session, at the latest a session timeout and a tick from then.
 ///
 /// # Examples
 ///
