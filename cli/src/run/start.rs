@@ -61,8 +61,8 @@ pub(super) async fn run(
     ended
 }
 
-/// Warns if the servers have a longer `tickTime` than the setting, as soon as one tells it. Nothing waits for
-/// that, so a program that ends at once ends without the warning.
+/// Warns if the servers have a longer `tickTime` than the setting, as soon as one tells it. Nothing waits
+/// for that, so a program that ends at once ends without the warning.
 fn compare_tick(connection: &ConnectionOptions) -> Result<(), Failure> {
     let settings = connection.with_file()?;
     let (words, servers) = (connection.words()?, addresses(settings.servers()?));
@@ -70,8 +70,8 @@ fn compare_tick(connection: &ConnectionOptions) -> Result<(), Failure> {
     tokio::spawn(async move {
         if let Some(tick) = words.tick_time(&servers).await.filter(|tick| *tick > setting) {
             warn(format_args!(
-                "the servers have a tickTime of {tick:?}, and --tick-time is {setting:?}, which is too short to \
-                 protect the program; give --tick-time {tick:?}"
+                "the servers have a tickTime of {tick:?}, and --tick-time is {setting:?}, which is too short \
+                 to protect the program; give --tick-time {tick:?}"
             ));
         }
     });
