@@ -42,7 +42,7 @@ fn an_example_is_one_short_file_on_public_crates_alone() {
         of_it.is_some_and(|manifest| setting(manifest, "publish") == "false")
     };
     assert!(is_private("lockkeeper_tests"), "private packages are found");
-    for manifest in [MANIFEST, "examples/service/Cargo.toml"] {
+    for manifest in [MANIFEST, "examples/service/Cargo.toml", "examples/telemetry/Cargo.toml"] {
         for package in named_in(manifest, "[dependencies]") {
             assert!(!is_private(&package), "{manifest} depends on {package}, which no user can add");
         }
