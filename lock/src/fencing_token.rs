@@ -179,7 +179,8 @@ pub struct FencingTokenError {
 
 impl FencingTokenError {
     fn of(text: &str, form: &'static str) -> Self {
-        Self { text: text.to_owned(), form }
+        // The error is printed: a text of a megabyte must not fill the log.
+        Self { text: text.chars().take(200).collect(), form }
     }
 }
 
@@ -271,6 +272,12 @@ mod tests {
         ] {
             assert!(text.parse::<FencingToken>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_error_of_a_long_text_is_short() {
+        let error = FencingToken::from_decimal(&"x".repeat(100_000)).unwrap_err().to_string();
+        assert!(error.len() < 400, "{error}");
     }
 
     #[cfg(feature = "serde")]
