@@ -75,7 +75,8 @@ impl Endpoint {
                 None => (address, None),
             },
         };
-        if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        let is_no_part = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '[' | ']');
+        if host.is_empty() || host.contains(is_no_part) {
             return Err(ConnectStringFlaw::BadAddress);
         }
         let port = match port {
@@ -208,6 +209,7 @@ mod tests {
             ("::1", "brackets"),
             ("[::1", "bad address"),
             ("[::1]2181", "bad address"),
+            ("[[]:2", "bad address"),
             ("http://a", "scheme"),
             ("a/app/", "last slash"),
             ("a//", "slash"),
