@@ -12,8 +12,8 @@ use thiserror::Error;
 /// the [`WholePath`](crate::WholePath) instead.
 ///
 /// Parts are separated by `/`. There is no empty part, no `.`, no `..`, no trailing slash, and none of the
-/// characters that the server refuses (U+0000–U+001F, U+007F–U+009F, surrogates and non-characters). Source:
-/// `PathUtils.validatePath` of Apache ZooKeeper.
+/// characters that the server refuses: U+0000–U+001F, U+007F–U+009F, U+E000–U+F8FF, and all from U+FFF0 on.
+/// Source: `PathUtils.validatePath` of Apache ZooKeeper; Java has a character above U+FFFF as two surrogates.
 ///
 /// # Examples
 ///
@@ -270,7 +270,7 @@ enum Flaw {
     EmptyPart,
     #[error("has a '.' or '..' part; ZooKeeper has no relative paths")]
     DotPart,
-    #[error("has a character ZooKeeper refuses (control, surrogate or non-character)")]
+    #[error("has a character ZooKeeper refuses (control, private use, or from U+FFF0 on, as emoji)")]
     BadCharacter,
     #[error("has a '/' in a single name; give one part only")]
     SlashInName,
@@ -302,8 +302,9 @@ fn flaw(path: &str) -> Option<Flaw> {
 }
 
 fn is_refused(c: char) -> bool {
-    // A Rust char is never a surrogate. The server refuses the private-use area as well.
-    matches!(c, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
+    // The server refuses the private-use area as well, and what Java has as two surrogates.
+    let is_control = matches!(c, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}');
+    is_control || matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
 #[cfg(test)]
@@ -338,6 +339,7 @@ mod tests {
             ("/..", "'..'"),
             ("/a\0", "character"),
             ("/a\u{7f}", "character"),
+            ("/\u{1f600}", "character"),
         ] {
             let message = path.parse::<ZnodePath>().unwrap_err().to_string();
             assert!(message.contains(word), "{path:?}: {message}");
