@@ -325,6 +325,7 @@ mod tests {
         assert_eq!(failed.map(|name| ItemLayout::Own.prefix_like(&name)), ["099-", "099-"]);
         assert_eq!(ItemLayout::Kazoo.prefix_like("entry-7-0000000001"), "entry-7-");
         assert_eq!(ItemLayout::Own.parse_failed("099-0000000004-000000007"), None);
+        assert_eq!(ItemLayout::Own.parse_failed("099-0000000004-0000000000"), None);
     }
 
     #[test]

@@ -82,7 +82,8 @@ impl ItemName {
 pub(super) fn without_shard(failed: &str) -> (&str, ShardNumber) {
     let split = failed.match_indices('-').nth(1).and_then(|(at, _)| failed.split_at_checked(at));
     let shard = split.and_then(|(name, rest)| Some((name, ShardNumber::parse_digits(rest.get(1..)?)?)));
-    shard.unwrap_or((failed, ShardNumber::FIRST))
+    // Those of the first shard have none in their names.
+    shard.filter(|(_, shard)| *shard != ShardNumber::FIRST).unwrap_or((failed, ShardNumber::FIRST))
 }
 
 /// The part of a name before the number that the server has appended.
