@@ -19,6 +19,9 @@ mod author;
 mod config;
 mod environment;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod hold;
 mod inspect;
 mod local;

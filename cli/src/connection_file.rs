@@ -33,7 +33,7 @@ impl ConnectionFile {
         Self::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or_else(String::new, |at| format!("line {} ", line_of(text, &at)));
             format!("{line}is no TOML; write lines such as connect = \"zk1:2181,zk2:2181\"")

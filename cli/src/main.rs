@@ -11,6 +11,8 @@ mod escape;
 mod exit;
 mod follow;
 mod four_letter_words;
+#[cfg(test)]
+mod fuzzing;
 mod inspect;
 mod log;
 mod man;

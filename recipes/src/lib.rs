@@ -78,6 +78,9 @@ pub mod discovery;
 mod double_barrier;
 pub mod election;
 pub mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod group;
 mod id_blocks;
 pub mod inspect;

@@ -37,6 +37,9 @@
 
 mod acquire;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod guard;
 mod hold;
 mod lease;

@@ -27,6 +27,8 @@ mod creation;
 mod decide;
 mod decision;
 mod doubts;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handle;
 mod inspect;
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod nodelay;
 mod stat;
 mod watch;
 mod write;
-mod zookeeper;
+pub(crate) mod zookeeper;
 
 pub(crate) use self::contract::ServerFault;
 pub use self::contract::{Backend, Data, Reply, Wire};

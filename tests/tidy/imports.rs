@@ -36,6 +36,7 @@ const ORDER: &[&str] = &[
     "znodes",
     "author",
     "simulation",
+    "fuzzing",
 ];
 
 /// The sources of each crate.

@@ -2,6 +2,8 @@
 
 mod directories;
 mod finding;
+#[cfg(test)]
+pub(crate) mod fuzzing;
 mod limits;
 mod options;
 mod servers;

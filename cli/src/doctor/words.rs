@@ -32,12 +32,12 @@ pub(super) struct Version(pub(super) u32, pub(super) u32, pub(super) u32);
 
 /// What a server answered.
 #[derive(Debug, Default)]
-struct Answers {
-    srvr: String,
-    conf: String,
-    mntr: String,
-    dump: String,
-    cons: String,
+pub(super) struct Answers {
+    pub(super) srvr: String,
+    pub(super) conf: String,
+    pub(super) mntr: String,
+    pub(super) dump: String,
+    pub(super) cons: String,
 }
 
 impl Report {
@@ -56,7 +56,7 @@ impl Report {
     }
 
     /// From the answers. A word that is not allowed is answered with a sentence.
-    fn of(address: &str, answers: &Answers) -> Self {
+    pub(super) fn of(address: &str, answers: &Answers) -> Self {
         let Answers { srvr, conf, mntr, dump, cons } = answers;
         let line = |name: &str| srvr.lines().find_map(|line| line.strip_prefix(name));
         let pairs = |text: &str, separator: char| {

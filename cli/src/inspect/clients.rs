@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use lockkeeper::Inspection;
 
+use super::cons;
 use crate::connection::ConnectionOptions;
-use crate::escape::printable;
 use crate::exit::Failure;
 use crate::four_letter_words::addresses;
 
@@ -28,7 +28,7 @@ impl Clients {
             let reason = match words.ask(&address, "cons").await {
                 Ok(answer) if is_refused(&answer) => "add cons to 4lw.commands.whitelist".to_owned(),
                 Ok(answer) => {
-                    clients.addresses.extend(parse(&answer, server));
+                    clients.addresses.extend(cons::parse(&answer, server));
                     continue;
                 }
                 Err(error) => error.to_string(),
@@ -66,42 +66,9 @@ fn is_refused(answer: &str) -> bool {
     answer.trim().is_empty() || answer.contains("is not executed")
 }
 
-/// Reads ` /10.0.0.7:53122[1](queued=0,…,sid=0x1000003f9,…)`, one line for each connection.
-fn parse(answer: &str, server: &str) -> Vec<(i64, String)> {
-    let client = |line: &str| {
-        let (head, rest) = line.trim().strip_prefix('/')?.split_once("](")?;
-        // An IPv6 address is in brackets, too.
-        let (address, _) = head.rsplit_once('[')?;
-        let session = rest.split_once("sid=0x")?.1.split(|c: char| !c.is_ascii_hexdigit()).next()?;
-        let session = u64::from_str_radix(session, 16).ok()?.cast_signed();
-        let address: String = address.chars().take(80).collect();
-        Some((session, format!("{} at server {server}", printable(&address))))
-    };
-    answer.lines().filter_map(client).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_of_cons_tells_the_address_of_a_session() {
-        let answer = " /127.0.0.1:40112[1](queued=0,recved=5,sent=5,sid=0x1000003f9,\
-                      lop=PING,est=1,to=15000)\n \
-                      /127.0.0.1:40113[0](queued=0,recved=1,sent=0)\n\n";
-        assert_eq!(
-            parse(answer, "zk1:2181"),
-            [(0x1_0000_03f9, "127.0.0.1:40112 at server zk1:2181".to_owned())]
-        );
-    }
-
-    #[test]
-    fn a_session_with_the_highest_bit_is_the_number_that_stat_has() {
-        for address in ["[0:0:0:0:0:0:0:1]:4", "10.0.0.1:4"] {
-            let answer = format!(" /{address}[1](sid=0xff00000000000001,to=1)");
-            assert_eq!(parse(&answer, "a"), [(-0x00ff_ffff_ffff_ffff, format!("{address} at server a"))]);
-        }
-    }
 
     #[test]
     fn a_server_that_may_not_say_is_no_list() {

@@ -1,6 +1,7 @@
 //! `inspect`: the holders and the waiters of some paths.
 
 pub(crate) mod clients;
+pub(crate) mod cons;
 pub(crate) mod held;
 pub(crate) mod json;
 pub(crate) mod print;

@@ -27,6 +27,8 @@
 pub(crate) mod boot_time;
 mod control;
 pub(crate) mod exec;
+#[cfg(test)]
+pub(crate) mod fuzzing;
 pub(crate) mod guard;
 mod lease_end;
 pub(crate) mod message;

@@ -12,6 +12,8 @@
 //! | 428 Precondition Required | the header is missing |
 //! | 503 Service Unavailable | the store did not decide: the first line of a row of them is in the log |
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod header;
 mod memory;
 mod receiver;

@@ -14,6 +14,8 @@
 //! kazoo's `recipe/counter.py`.
 
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod number;
 
 use std::fmt::{self, Debug, Formatter};

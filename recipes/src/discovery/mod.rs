@@ -11,6 +11,8 @@
 
 mod balancer;
 mod failures;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handle;
 mod inspect;
 mod instance;

@@ -9,6 +9,8 @@
 //! Sources: Apache Curator's `GroupMember`, CURATOR-314 and CURATOR-485 (members that come and go), kazoo's
 //! `recipe/party.py`.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handle;
 mod inspect;
 mod member;

@@ -15,6 +15,8 @@
 //! Sources: Apache Curator's `MigrationManager`.
 
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handle;
 mod record;
 mod step;

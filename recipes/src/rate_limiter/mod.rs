@@ -31,6 +31,8 @@ mod delete;
 mod encoding;
 mod error;
 mod fresh;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handle;
 mod head;
 mod inspect;

@@ -19,6 +19,8 @@
 mod decide;
 mod due;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handle;
 mod inspect;
 mod record;

@@ -94,7 +94,7 @@ pub(super) fn encode_begin(by: &[u8]) -> Vec<u8> {
     [b"begun ", by].concat()
 }
 
-fn decode(data: &[u8]) -> Option<DoneRecord> {
+pub(super) fn decode(data: &[u8]) -> Option<DoneRecord> {
     let end = data.iter().position(|byte| *byte == b'\n')?;
     let (head, result) = data.split_at_checked(end)?;
     let head = String::from_utf8_lossy(head);

@@ -28,6 +28,8 @@ mod continuity;
 mod decide;
 mod encoding;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handle;
 mod inspect;
 mod lease;

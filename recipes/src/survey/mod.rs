@@ -1,6 +1,8 @@
 //! Every lock, election, group and work queue below a root.
 
 mod found;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod layout;
 mod queue;
 mod search;

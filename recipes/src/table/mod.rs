@@ -19,6 +19,8 @@
 mod codec;
 mod error;
 mod format;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handle;
 mod key;
 mod scan;

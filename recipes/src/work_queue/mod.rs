@@ -45,6 +45,8 @@ mod curator_item;
 mod decide;
 mod error;
 mod free_items;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod handle;
 mod inspect;
 mod item;

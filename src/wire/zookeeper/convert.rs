@@ -144,7 +144,7 @@ fn write_result(operation: &WriteOp, result: client::MultiWriteResult) -> Result
 
 /// Whether a create of the path `asked` may have created `path`: the server appends a number to the path of a
 /// sequential node, and nothing to that of another one.
-fn is_created_as(asked: &str, mode: CreateMode, path: &str) -> bool {
+pub(super) fn is_created_as(asked: &str, mode: CreateMode, path: &str) -> bool {
     let Some(appended) = path.strip_prefix(asked) else { return false };
     match mode {
         CreateMode::PersistentSequential | CreateMode::EphemeralSequential => {

@@ -119,7 +119,7 @@ fn cause(is_secure: bool, seen: &LookOutcome) -> Option<String> {
     Some(text)
 }
 
-fn cause_of_text(is_secure: bool, answer: &[u8]) -> Option<String> {
+pub(super) fn cause_of_text(is_secure: bool, answer: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(answer);
     let has = |words: &str| text.contains(words);
     if has("not currently serving") {

@@ -9,6 +9,8 @@
 mod attached;
 mod backend;
 mod convert;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod link_watch;
 mod look;
 mod open_sessions;

@@ -28,6 +28,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod fault;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod machine;
 pub mod protocol;
 pub mod tree;
