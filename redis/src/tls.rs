@@ -45,10 +45,11 @@ impl Tls {
         let identity = self.identity.as_ref();
         if let Some((certificate, key)) = identity {
             certificates_of("client certificate", certificate)?;
-            PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| ConfigError {
+            // The words of the error may have the line with the fault: in a key without line breaks, the key.
+            PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| ConfigError {
                 setting: "client key",
-                value: error.to_string(),
-                advice: "give the private key in PEM form",
+                value: "a text that is no private key".to_owned(),
+                advice: "give the private key in PEM form, with its line breaks, not encrypted",
             })?;
         }
         Ok(TlsCertificates {
@@ -62,12 +63,13 @@ impl Tls {
 }
 
 fn certificates_of(setting: &'static str, pem: &str) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
-    let advice = "give one or more certificates in PEM form";
+    let advice = "give one or more certificates in PEM form, with their line breaks";
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match read {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         Ok(_) => Err(ConfigError { setting, value: "a text without a certificate".to_owned(), advice }),
-        Err(error) => Err(ConfigError { setting, value: error.to_string(), advice }),
+        // As for the key: a key may stand in the place of a certificate.
+        Err(_) => Err(ConfigError { setting, value: "a text that is no certificate".to_owned(), advice }),
     }
 }
 

@@ -20,16 +20,14 @@ pub(super) fn with_tls(
     let unset = Tls::new();
     let tls = tls.unwrap_or(&unset);
     // The client's own words may have the line with the fault: in a key without line breaks, the key.
-    let refused = |what: &str| ConfigError::Setting {
-        name: "tls",
-        value: what.to_owned(),
-        advice: "give PEM with its line breaks, and the key that belongs to the certificate",
-    };
+    let refused = |value: &str, advice| ConfigError::Setting { name: "tls", value: value.to_owned(), advice };
     let authorities = client::TlsOptions::new().with_pem_ca(&tls.authorities()?);
-    let mut options = authorities.map_err(|_| refused("the authorities"))?;
+    let mut options = authorities
+        .map_err(|_| refused("the authorities", "give certificates in PEM form, with its line breaks"))?;
     if let Some((certificate, key)) = tls.identity() {
         let identity = options.with_pem_identity(certificate, key);
-        options = identity.map_err(|_| refused("the client's certificate or its key"))?;
+        let advice = "give both in PEM form, with line breaks, and the certificate's own key, not encrypted";
+        options = identity.map_err(|_| refused("the client's certificate or its key", advice))?;
     }
     Ok(connector.with_tls(options))
 }
