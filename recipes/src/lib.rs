@@ -95,6 +95,7 @@ mod multi_lock;
 mod mutex;
 mod once_cell;
 mod owner;
+mod participant_id;
 pub mod partition;
 pub mod presence;
 mod rate_limiter;

@@ -3,9 +3,7 @@ use std::time::Duration;
 use lockkeeper_core::{ConfigError, ConnectionManager, Deadline, Error, IntoPath, Rendezvous, ZnodePath};
 
 use super::inside::Inside;
-
-/// The longest id: an inspection reads as many bytes of a node.
-const ID_BYTES_MAX: usize = 1024;
+use crate::participant_id::check_length;
 
 /// A barrier that members enter together, when enough of them are there, and leave together.
 ///
@@ -74,10 +72,7 @@ impl DoubleBarrier {
     ///
     /// [`Error::Config`] if the id is longer than 1024 bytes.
     pub fn with_id(self, id: &str) -> Result<Self, Error> {
-        if id.len() > ID_BYTES_MAX {
-            let (value, advice) = (format!("{} bytes long", id.len()), "take at most 1024 bytes");
-            return Err(ConfigError::Setting { name: "id", value, advice }.into());
-        }
+        check_length(id)?;
         Ok(Self { rendezvous: self.rendezvous.with_node_data(id), ..self })
     }
 

@@ -2,23 +2,18 @@ use std::panic::Location;
 use std::time::Duration;
 
 use lockkeeper_core::{
-    ConfigError, ConnectionManager, Deadline, Error, HoldEvents, IntoPath, Kind, Label, LockQueue, Rule,
-    Watch, WatchSource, WholePath, ZnodePath,
+    ConnectionManager, Deadline, Error, HoldEvents, IntoPath, Kind, Label, LockQueue, Rule, Watch,
+    WatchSource, WholePath, ZnodePath,
 };
 use tokio::sync::watch;
 
 use super::leadership::Leadership;
 use super::state::{Candidacy, CandidateSource, CandidateState, LocalCandidates};
 use crate::lock::AcquiredAt;
+use crate::participant_id::check_holder;
 
 /// Each candidate waits for every candidate ahead.
 const LATCH: Rule = Rule::blocked_by(&[Kind::LATCH]);
-
-/// The longest id: an inspection reads as many bytes of a node.
-const ID_BYTES_MAX: usize = 1024;
-
-/// The data by which a candidate is asked to resign.
-const REVOKE: &str = "__REVOKE__";
 
 /// An election over all processes: at most one participant leads at a time.
 ///
@@ -93,7 +88,7 @@ impl Election {
     /// # Errors
     ///
     /// [`Error::Config`] if the path is malformed, or is the root, and if the id is longer than 1024 bytes,
-    /// or is `__REVOKE__`, or that and a space and more, by which a candidate is asked to resign.
+    /// or is `__REVOKE__` or begins with that and a space, by which a candidate is asked to resign.
     pub fn new(
         manager: &ConnectionManager,
         path: impl IntoPath,
@@ -127,13 +122,7 @@ impl Election {
         label: Label,
         rule: Rule,
     ) -> Result<Self, Error> {
-        let refused = |value, advice| Err(ConfigError::Setting { name: "id", value, advice }.into());
-        if id.len() > ID_BYTES_MAX {
-            return refused(format!("{} bytes long", id.len()), "take at most 1024 bytes");
-        }
-        if id.strip_prefix(REVOKE).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')) {
-            return refused(id, "this text asks a candidate to resign; take another one");
-        }
+        check_holder(&id)?;
         let path = path.into_path()?;
         let queue = LockQueue::new(manager, path, label, rule)?.with_metric_name("election");
         let candidates = watch::Sender::new(LocalCandidates::default());
@@ -282,9 +271,11 @@ impl Election {
 
 #[cfg(test)]
 mod tests {
+    use lockkeeper_core::ConfigError;
     use lockkeeper_testserver::TestServer;
 
     use super::*;
+    use crate::participant_id::{ID_BYTES_MAX, REVOKE};
 
     #[tokio::test]
     async fn a_bad_id_is_refused_before_any_request() {

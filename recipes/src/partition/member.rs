@@ -1,9 +1,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::time::Duration;
 
-use lockkeeper_core::{
-    ConfigError, Deadline, Error, ManagerExt, Phase, PresenceState, ViewBounds, Watch, WatchSource,
-};
+use lockkeeper_core::{Deadline, Error, ManagerExt, Phase, PresenceState, ViewBounds, Watch, WatchSource};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::handle::{ItemsView, Partition};
@@ -12,10 +10,8 @@ use super::offers::Offers;
 use super::share::PartitionShare;
 use super::task::{Channels, Left, MemberTask};
 use crate::group::{MembersView, Membership};
+use crate::participant_id::check_holder;
 use crate::view::ChildrenView;
-
-/// The longest id: an inspection reads as many bytes of a node.
-const ID_BYTES_MAX: usize = 1024;
 
 /// A member of a [`Partition`], which outlives sessions: it gets a share of the items, one by one.
 ///
@@ -60,8 +56,9 @@ impl Partition {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] if the id is empty, longer than 1024 bytes, or is no valid name of a node, and
-    /// without a tokio runtime; [`Error::Closed`] after a shutdown has begun.
+    /// [`Error::Config`] if the id is empty, longer than 1024 bytes, or is no valid name of a node, if it is
+    /// `__REVOKE__` or begins with that and a space, by which a holder is asked to release, and without a
+    /// tokio runtime; [`Error::Closed`] after a shutdown has begun.
     pub fn join(&self, id: &str) -> Result<PartitionMember, Error> {
         self.join_within(id, ViewBounds::default())
     }
@@ -73,10 +70,7 @@ impl Partition {
     ///
     /// As [`join`](Self::join).
     pub fn join_within(&self, id: &str, bounds: ViewBounds) -> Result<PartitionMember, Error> {
-        if id.len() > ID_BYTES_MAX {
-            let (name, value, advice) = ("id", format!("{} bytes long", id.len()), "take at most 1024 bytes");
-            return Err(ConfigError::Setting { name, value, advice }.into());
-        }
+        check_holder(id)?;
         let group = self.group()?;
         let items = ChildrenView::new_bounded(&self.manager, self.items_path()?, bounds)?;
         let members = group.members_within(bounds)?;
