@@ -26,6 +26,8 @@ pub(crate) enum Suspect {
     Container,
     /// The list of the session's own ephemeral nodes.
     OwnEphemerals,
+    /// Several reads in one request.
+    MultiRead,
     /// A watch that stays until it is removed.
     PathWatch,
 }
@@ -35,6 +37,7 @@ impl Display for Suspect {
         formatter.write_str(match self {
             Self::Container => "createContainer",
             Self::OwnEphemerals => "getEphemerals",
+            Self::MultiRead => "multiRead",
             Self::PathWatch => "addWatch",
         })
     }
@@ -45,6 +48,7 @@ impl Display for Suspect {
 pub(crate) struct HangUps {
     container: HangUpCount,
     own_ephemerals: HangUpCount,
+    multi_read: HangUpCount,
     path_watch: HangUpCount,
 }
 
@@ -94,6 +98,7 @@ impl HangUps {
         match suspect {
             Suspect::Container => &self.container,
             Suspect::OwnEphemerals => &self.own_ephemerals,
+            Suspect::MultiRead => &self.multi_read,
             Suspect::PathWatch => &self.path_watch,
         }
     }
@@ -102,6 +107,7 @@ impl HangUps {
         match suspect {
             Suspect::Container => &mut self.container,
             Suspect::OwnEphemerals => &mut self.own_ephemerals,
+            Suspect::MultiRead => &mut self.multi_read,
             Suspect::PathWatch => &mut self.path_watch,
         }
     }

@@ -1,7 +1,8 @@
 use super::handle::{Znodes, read_in_sync};
 use crate::error::{Error, Operation, Refusal};
-use crate::session::Session;
-use crate::wire::{Data, Stat, WireError};
+use crate::session::{Session, Suspect};
+use crate::time::deadline::Deadline;
+use crate::wire::{Data, Reply, Stat, WireError};
 use crate::znode::path::ZnodePath;
 
 impl Znodes {
@@ -9,7 +10,8 @@ impl Znodes {
     ///
     /// The answer is for as many nodes as one request should read, by the sizes of the data that this session
     /// has read before, and for one at least. It ends before a node that must not be read; if that is the
-    /// first, the call fails. Without a path it is empty, and nothing is sent.
+    /// first, the call fails. Without a path it is empty, and nothing is sent. Servers that do not know such a
+    /// request answer for one node.
     ///
     /// # Errors
     ///
@@ -48,8 +50,8 @@ impl Znodes {
     /// # }
     /// ```
     pub async fn read_first(&self, paths: &[ZnodePath]) -> Result<Vec<Option<(Vec<u8>, Stat)>>, Error> {
-        if let [path] = paths {
-            return Ok(vec![self.read(path).await?]);
+        if paths.len() < 2 {
+            return self.read_first_alone(paths).await;
         }
         let whole = paths.iter().map(|path| self.manager.full_path(path)).collect::<Result<Vec<_>, _>>()?;
         let Some(first) = whole.first() else { return Ok(Vec::new()) };
@@ -57,16 +59,42 @@ impl Znodes {
         let read = |session: Session, deadline| async move {
             let room = session.reserve_reads(whole.len(), deadline).await?;
             let paths: Vec<String> = whole.iter().take(room.reads()).map(ZnodePath::to_string).collect();
-            let data = || session.read(|wire| wire.data_of_all(&paths));
-            let answers = read_in_sync(&session, data, deadline).await?;
+            let answers =
+                match read_in_sync(&session, || data_of_all(&session, &paths, deadline), deadline).await {
+                    // Some servers close the connection on such a request instead of refusing it.
+                    Err(WireError::Broken(_)) if session.hangs_up_on(Suspect::MultiRead) => {
+                        return Err(WireError::Refused(Refusal::Unimplemented));
+                    }
+                    answers => answers?,
+                };
             if answers.len() != paths.len() {
                 return Err(WireError::Broken("not as many answers as reads".to_owned()));
             }
             room.answered(answers.iter().flatten().map(|(data, _)| data.len()));
             until_refused(answers)
         };
-        self.until_read(Operation::Read, first, read).await
+        match self.until_read(Operation::Read, first, read).await {
+            // The servers do not read several nodes at once.
+            Err(Error::Refused { refusal: Refusal::Unimplemented, .. }) => self.read_first_alone(paths).await,
+            read => read,
+        }
     }
+
+    async fn read_first_alone(&self, paths: &[ZnodePath]) -> Result<Vec<Option<(Vec<u8>, Stat)>>, Error> {
+        match paths.first() {
+            Some(first) => Ok(vec![self.read(first).await?]),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// The data of all these nodes by one request, which some servers do not know.
+fn data_of_all(session: &Session, paths: &[String], deadline: Deadline) -> Reply<Vec<Result<Data, Refusal>>> {
+    let (session, paths) = (session.clone(), paths.to_vec());
+    Box::pin(async move {
+        let send = || session.read(|wire| wire.data_of_all(&paths));
+        session.send_suspect(Suspect::MultiRead, deadline, send).await.await
+    })
 }
 
 /// The nodes before the first one that must not be read.

@@ -66,7 +66,8 @@ const SHARD_SIZE: u32 = 10_000;
 /// A put is one request, and a second one where the room is short: it reads the number of items first. A
 /// taken item is two, the claim and the transaction of `done`, and a part of a read: one request reads up to
 /// 33 items for all takers of one manager, the more the faster they take. What was read is used for a
-/// second. They also share one look at the queue and one wait. Each process that waits looks at the queue
+/// second. In the layouts of other clients each item is read by itself. Takers also share one look at the
+/// queue and one wait. Each process that waits looks at the queue
 /// when it changes: it lists the workers, and the directory that takes puts. It lists each other directory
 /// when it meets it, and then once for an eighth of its items that it takes. A directory takes 10,000 items
 /// at most, so that a list has about 180 kilobytes, however many items there are.

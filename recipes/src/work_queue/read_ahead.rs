@@ -25,8 +25,9 @@ pub(super) type ItemNode = Option<(Vec<u8>, Stat)>;
 ///
 /// It may be old: a claim is refused unless the item has the version that was read. That is the same item as
 /// long as the queue was not deleted since, and its numbers begun again. So a worker uses what was read while
-/// its node was there, which is deleted with the queue, and the claim checks that node. In the layouts of
-/// other clients the workers are elsewhere, and nothing is read ahead.
+/// its node was there, which is deleted with the queue, and the claim checks that node. Not promised: items
+/// that are put into a directory of items that was deleted alone, by hand, less than [`FRESH`] before. In the
+/// layouts of other clients the workers are elsewhere, and nothing is read ahead.
 #[derive(Default)]
 pub(super) struct ReadAhead {
     items: Mutex<ReadItems>,
@@ -44,8 +45,6 @@ struct ReadItems {
     /// How many items the last request read beside the one that a taker needed: the next one reads twice as
     /// many, or none if what was read became old.
     ahead: usize,
-    /// The servers do not read several nodes by one request.
-    is_refused: bool,
 }
 
 struct KeptRead {
@@ -108,11 +107,6 @@ impl ReadAhead {
         items.ahead = 0;
     }
 
-    /// The servers refuse to read several nodes by one request.
-    pub(super) fn refused(&self) {
-        self.items.lock().is_refused = true;
-    }
-
     /// An item was claimed, so what was read of it is old.
     pub(super) fn claimed(&self, name: &ItemName) {
         self.items.lock().read.remove(name);
@@ -141,7 +135,7 @@ impl ReadAhead {
             return ReadStep::Wait;
         }
         items.ahead = if became_old { 0 } else { (items.ahead * 2).clamp(1, AHEAD_MAX) };
-        let ahead = if is_alone || items.is_refused { 0 } else { items.ahead };
+        let ahead = if is_alone { 0 } else { items.ahead };
         let mut names = vec![name.clone()];
         items.asked.insert(name.clone());
         for item in candidates.lock().draw_ahead(ahead, draw) {
@@ -162,7 +156,7 @@ impl AskedItems {
     /// Keeps what was read of the others, and returns what was read of the first.
     pub(super) fn answered(self, nodes: Vec<ItemNode>) -> Option<ItemNode> {
         if nodes.len() < self.names.len() {
-            // Large items: the next request asks for no more than it gets.
+            // Large items: the next request asks for a few more than were answered.
             let mut items = self.ahead.items.lock();
             items.ahead = items.ahead.min(nodes.len().saturating_sub(1));
         }
@@ -277,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_short_answer_no_more_is_asked_for_and_alone_nothing_else() {
+    async fn after_a_short_answer_few_more_are_asked_for_and_alone_nothing_else() {
         let (ahead, candidates) = (Arc::<ReadAhead>::default(), free(60));
         let names = |take: &ItemTake<'_>, answered: usize| match ahead.begin(take, &candidates) {
             ReadStep::Read(asked) => {
@@ -290,10 +284,7 @@ mod tests {
         let next = |answered| names(&of(&pop(&candidates)), answered);
         assert_eq!([next(9), next(9), next(9), next(9), next(9)], [2, 0, 3, 0, 0]);
         assert_eq!([next(2), next(9), next(9)], [5, 0, 3]);
-        let [alone, refused] = [(); 2].map(|()| pop(&candidates));
-        ahead.forget();
+        let alone = pop(&candidates);
         assert_eq!(names(&ItemTake { is_alone: true, ..of(&alone) }, 9), 1);
-        ahead.refused();
-        assert_eq!(names(&of(&refused), 9), 1);
     }
 }

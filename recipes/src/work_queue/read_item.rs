@@ -1,6 +1,6 @@
 //! Reads of items for takes.
 
-use lockkeeper_core::{Deadline, Error, ManagerExt, Refusal};
+use lockkeeper_core::{Deadline, Error, ManagerExt};
 use tokio::sync::oneshot;
 
 use super::handle::WorkQueue;
@@ -35,11 +35,14 @@ impl<T: SharedData> WorkQueue<T> {
                     }
                 }
             };
-            let has_several = asked.names().len() > 1;
-            match self.read_asked(asked).await {
+            let read = tokio::select! {
+                biased;
+                read = self.read_asked(asked) => read,
+                () = deadline.passed() => return Err(self.timeout_error(deadline).into()),
+            };
+            match read {
                 Ok(Some(node)) => return Ok(node),
                 Ok(None) => {}
-                Err(Error::Refused { refusal: Refusal::Unimplemented, .. }) if has_several => ahead.refused(),
                 Err(error) if error.is_transient() && !deadline.has_passed() => {
                     tokio::time::sleep(PAUSE).await;
                 }
@@ -48,16 +51,12 @@ impl<T: SharedData> WorkQueue<T> {
         }
     }
 
-    /// Sends one request. `None` if its first item was not read. Other takes wait for the other items, so it
+    /// Sends one request. `None` if its first item was not read. Other takes may wait for its items, so it
     /// goes on in a task: this take may be dropped, or not be polled for long.
     async fn read_asked(&self, asked: AskedItems) -> Result<Option<ItemNode>, Error> {
         let paths = asked.names().iter().map(|name| self.item_path(name)).collect::<Result<Vec<_>, _>>()?;
         let manager = self.manager().clone();
-        let is_one = paths.len() == 1;
         let read = async move { Ok(asked.answered(manager.znodes().read_first(&paths).await?)) };
-        if is_one {
-            return read.await;
-        }
         let (sender, answer) = oneshot::channel();
         self.manager().spawn(async move { drop(sender.send(read.await)) });
         answer.await.unwrap_or_else(|_| Err(Error::RuntimeEnded { path: self.whole_path() }))

@@ -1,8 +1,10 @@
 //! Takes whose items an earlier request has read.
 
+use std::time::Duration;
+
 use lockkeeper::config::{Acl, Permissions};
 use lockkeeper::znodes::Version;
-use lockkeeper_testserver::{Fault, Op, When};
+use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::{ITEMS, Layout, Queue, client, drain, put, queue, server, take, write, written};
 use crate::limit::within;
@@ -73,6 +75,39 @@ async fn a_take_that_nobody_polls_holds_up_no_other_take() {
     write(within("an item", second).await.unwrap().unwrap()).await.unwrap();
     write(within("the other item", first).await.unwrap().unwrap()).await.unwrap();
     assert_eq!(written(&server_fixture), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn the_time_of_a_take_ends_while_its_read_has_no_answer() {
+    let server_fixture = server().await;
+    let here = queue(&client(&server_fixture).await);
+    put(&queue(&server_fixture.rival), &["a", "b"]).await;
+    let reads = When::op(Op::MultiRead).path(&format!("{ITEMS}/*"));
+    let held = server_fixture.server.fault(reads, Fault::HoldReply);
+    let taking = here.take_timeout(Duration::from_secs(1));
+    let error = within("the end of the call", taking).await.unwrap().unwrap_err();
+    assert!(error.is_timeout() && held.hits() == 1, "{error}");
+    held.release();
+    drain(&here).await;
+    assert_eq!(written(&server_fixture), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn servers_that_do_not_read_several_nodes_at_once_serve_each_item_by_itself() {
+    for (fault, hits) in
+        [(Fault::Refuse(ErrorCode::Unimplemented), None), (Fault::DropConnectionBefore, Some(3))]
+    {
+        let server_fixture = server().await;
+        let here = queue(&client(&server_fixture).await);
+        put(&queue(&server_fixture.rival), &["a", "b", "c", "d", "e", "f"]).await;
+        let several = server_fixture.server.fault(When::op(Op::MultiRead).always(), fault);
+        drain(&here).await;
+        assert_eq!(written(&server_fixture), ["a", "b", "c", "d", "e", "f"], "{fault:?}");
+        assert!(
+            several.hits() > 0 && hits.is_none_or(|hits| several.hits() == hits),
+            "{fault:?}: {several:?}"
+        );
+    }
 }
 
 /// In Curator's queue of ids each item needs one.
