@@ -114,13 +114,16 @@ enum RevokeAction {
 /// The message to a contender. Curator's holders compare all of their data with its bytes, and the data of a
 /// candidate is its name for Curator's readers, too.
 fn message(contender: &ContenderInfo) -> Vec<u8> {
+    message_over(contender.data().unwrap_or_default(), contender.kind() == Some(Kind::LATCH))
+}
+
+/// The message over this data, of which an inspection keeps [`DATA_BYTES_MAX`] bytes.
+fn message_over(data: &[u8], is_candidate: bool) -> Vec<u8> {
     // Of longer data the rest is not known, and the next request reads the message.
     let room = DATA_BYTES_MAX - REVOKE.len() - 1;
-    let is_whole = |data: &&[u8]| data.len() < if is_request(data) { DATA_BYTES_MAX } else { room };
-    let said = contender.data().filter(is_whole).unwrap_or_default();
-    match Identity::read(said).host() {
-        _ if is_request(said) => said.to_vec(),
-        Some(_) if contender.kind() != Some(Kind::LATCH) => [REVOKE, b" ", said].concat(),
+    match Identity::read(data).host() {
+        _ if is_request(data) && data.len() < DATA_BYTES_MAX => data.to_vec(),
+        Some(_) if !is_candidate && !is_request(data) && data.len() < room => [REVOKE, b" ", data].concat(),
         _ => REVOKE.to_vec(),
     }
 }
@@ -336,5 +339,18 @@ mod tests {
         for path in ["/", "/a", "/a/config", "/a/starts/_c_x-start-0000000001", "/a/gate-0000000001"] {
             assert!(check(path).is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn a_request_keeps_what_the_node_said_as_long_as_the_next_one_can_read_all_of_it() {
+        let said = |length: usize| format!("host=a pid=7 {}", "x".repeat(length - 13)).into_bytes();
+        let longest = said(DATA_BYTES_MAX - REVOKE.len() - 2);
+        let request = message_over(&longest, false);
+        assert_eq!(request, [REVOKE, b" ", &longest].concat());
+        assert_eq!(message_over(&request, false), request, "the next one reads it as a whole");
+        assert_eq!(message_over(&said(longest.len() + 1), false), REVOKE);
+        assert_eq!(message_over(&said(DATA_BYTES_MAX), false), REVOKE);
+        assert_eq!(message_over(&longest, true), REVOKE, "the name of a candidate");
+        assert_eq!(message_over(b"10.0.0.7", false), REVOKE, "data of the application's own");
     }
 }

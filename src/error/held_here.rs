@@ -15,9 +15,8 @@ pub struct HeldHere {
 
 impl HeldHere {
     /// The call that acquired the guard. If several guards share the hold, that of the first one. `None` for
-    /// a guard that was acquired through a trait object, for one that an upgrade or a downgrade has made, for
-    /// a leadership in [`lead`](https://docs.rs/lockkeeper/latest/lockkeeper/struct.Election.html), and for
-    /// the hold of a recipe that does not record it.
+    /// a guard that was acquired through a trait object, and for the hold of a recipe that does not record
+    /// it.
     #[must_use]
     pub fn place(&self) -> Option<&'static Location<'static>> {
         self.place

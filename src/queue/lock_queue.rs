@@ -283,8 +283,8 @@ impl LockQueue {
         self.manager.hold_registry().is_held(&self.key())
     }
 
-    /// A valid hold of this manager in the queue's directory, by any recipe, if there is one. Costs no
-    /// request.
+    /// A valid hold of this manager in the queue's directory, by any recipe, if there is one among the first
+    /// that are registered there. Costs no request.
     ///
     /// It is for messages: a wait behind it may be a wait of a task for itself.
     #[must_use]
