@@ -141,7 +141,8 @@ impl World {
                 match fate {
                     Fate::Refused if request == Request::Write => {
                         process.refused.extend(number.filter(|_| is_of_call));
-                        process.is_unrestored = !is_of_call;
+                        // The refusal of a call leaves the node as it is.
+                        process.is_unrestored |= !is_of_call;
                         Event::Refused(request, Refusal::QuotaExceeded)
                     }
                     Fate::Answered | Fate::Refused => self.server.apply(&write, &own),
@@ -295,27 +296,53 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
+fn check_that_one_is_registered_in_the_end(actions: Vec<Action>) {
+    let mut world = World::new(OnDeletion::Recreate);
+    actions.into_iter().for_each(|action| world.act(action));
+    world.settle();
+    let node = world.server.node.clone().expect("a node");
+    let owner = world.processes.iter().position(|process| process.session == node.owner);
+    let owner = owner.expect("the node belongs to a current session");
+    let (ours, theirs) = (&world.processes[owner].engine, &world.processes[1 - owner].engine);
+    assert_eq!(ours.status(), Status::Registered { czxid: Zxid::new(node.czxid) });
+    // What another process wrote, if it cannot be replaced.
+    assert!(world.processes[owner].is_unrestored || node.data == ours.targets().data().to_vec());
+    assert!(ours.targets().is_stored());
+    let decided = &world.processes[owner].decided;
+    let mut calls = 1..=ours.targets().last_number();
+    assert!(calls.all(|number| decided.contains(&number)), "{decided:?}");
+    assert_eq!(theirs.status(), Status::Conflict { owner: node.owner });
+    assert_eq!((ours.next(), theirs.next()), (Step::Wait, Step::Wait));
+}
+
+/// A write of the other process comes late, and neither it nor a call of ours can be replaced.
+#[test]
+fn a_refused_call_does_not_restore_what_another_process_has_written() {
+    use Fate::{Answered, Late, Refused};
+
+    let (ours, theirs) = (0, 1);
+    check_that_one_is_registered_in_the_end(vec![
+        Action::Step(theirs, Answered),
+        Action::Step(theirs, Answered),
+        Action::SetData(theirs),
+        Action::Step(theirs, Late),
+        Action::DeleteByHand,
+        Action::Step(ours, Answered),
+        Action::Step(ours, Answered),
+        Action::ApplyLate,
+        Action::Step(ours, Refused),
+        Action::Step(ours, Refused),
+        Action::SetData(ours),
+        Action::Step(ours, Refused),
+    ]);
+}
+
 proptest! {
     #[test]
     fn one_process_is_registered_in_the_end_and_the_other_knows_the_owner(
         actions in prop::collection::vec(action(), 0..80),
     ) {
-        let mut world = World::new(OnDeletion::Recreate);
-        actions.into_iter().for_each(|action| world.act(action));
-        world.settle();
-        let node = world.server.node.clone().expect("a node");
-        let owner = world.processes.iter().position(|process| process.session == node.owner);
-        let owner = owner.expect("the node belongs to a current session");
-        let (ours, theirs) = (&world.processes[owner].engine, &world.processes[1 - owner].engine);
-        prop_assert_eq!(ours.status(), Status::Registered { czxid: Zxid::new(node.czxid) });
-        // What another process wrote, if it cannot be replaced.
-        prop_assert!(world.processes[owner].is_unrestored || node.data == ours.targets().data().to_vec());
-        prop_assert!(ours.targets().is_stored());
-        let decided = &world.processes[owner].decided;
-        let mut calls = 1..=ours.targets().last_number();
-        prop_assert!(calls.all(|number| decided.contains(&number)), "{:?}", decided);
-        prop_assert_eq!(theirs.status(), Status::Conflict { owner: node.owner });
-        prop_assert_eq!((ours.next(), theirs.next()), (Step::Wait, Step::Wait));
+        check_that_one_is_registered_in_the_end(actions);
     }
 
     #[test]
