@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use lockkeeper::inspect::{Survey, SurveyGroup, SurveyQueue};
-use lockkeeper::{ConnectionManager, Inspection};
+use lockkeeper::{ConnectionManager, Error, Inspection};
 
 use crate::connection::ConnectionOptions;
 use crate::escape::printable;
@@ -37,7 +37,7 @@ pub(crate) async fn tree(connection: &ConnectionOptions, options: TreeOptions) -
         .with_session(async |manager| {
             let survey = Survey::below_with(manager, &root, options.nodes).await?;
             let partial = partial(&survey, options.nodes);
-            let held = held(manager, &survey).await;
+            let held = held(manager, &survey).await?;
             match options.output {
                 Format::Json => {
                     for (lock, holds) in survey.locks().iter().zip(&held) {
@@ -92,9 +92,9 @@ fn render(root: &str, survey: &Survey, held: &[Holds], partial: Option<&str>) ->
 }
 
 /// For how long the holders of each lock have held, as far as that is known.
-async fn held(manager: &ConnectionManager, survey: &Survey) -> Vec<Holds> {
+async fn held(manager: &ConnectionManager, survey: &Survey) -> Result<Vec<Holds>, Error> {
     let reads = stream::iter(survey.locks()).map(|lock| holds(manager, lock)).buffered(IN_FLIGHT);
-    reads.map(Result::unwrap_or_default).collect().await
+    reads.try_collect().await
 }
 
 /// The recipe, the holder, the age of its node and for how long it has held, and the waiters.

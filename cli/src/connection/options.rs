@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use lockkeeper::config::{Acl, ConnectionManagerBuilder};
 use lockkeeper::{ConnectionManager, Error};
 
-use super::granted::other_timeout;
+use super::granted::{OtherTimeout, other_timeout};
 use crate::connection_file::ConnectionFile;
 use crate::exit::{Exit, Failure};
 use crate::four_letter_words::chroot;
@@ -20,12 +20,13 @@ use crate::span;
 /// A time to wait for a lock leaves a server at least this long.
 const CONNECT_MIN: Duration = Duration::from_secs(1);
 
-/// Waits for an answer of the servers no longer than `limit`.
+/// Waits for an answer of the servers no longer than `limit`, or for [`CONNECT_MIN`] if that is longer.
 pub(crate) async fn within<T>(
     limit: Option<Duration>,
     asked: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     let Some(limit) = limit else { return asked.await };
+    let limit = limit.max(CONNECT_MIN);
     let silent = |_| Err(Failure::new(Exit::UNAVAILABLE, "no server answers in time".to_owned()));
     tokio::time::timeout(limit, asked).await.unwrap_or_else(silent)
 }
@@ -139,8 +140,7 @@ impl ConnectionOptions {
             Opened::Signalled(exit) => return Ok(exit),
         };
         let work = async {
-            let missing = within(limit.map(|limit| limit.max(CONNECT_MIN)), self.missing_chroot(&manager));
-            match missing.await? {
+            match within(limit, self.missing_chroot(&manager)).await? {
                 Some(missing) => Err(Failure::usage(format!("{missing}: check the end of --connect"))),
                 None => work(&manager).await,
             }
@@ -172,7 +172,7 @@ impl ConnectionOptions {
     }
 
     /// That the servers granted another session timeout than the one that was asked for. Nothing is sent.
-    pub(crate) fn other_timeout(&self, granted: Duration) -> Result<Option<String>, Failure> {
+    pub(crate) fn other_timeout(&self, granted: Duration) -> Result<Option<OtherTimeout>, Failure> {
         let settings = self.with_file()?;
         Ok(other_timeout(settings.session_timeout(), granted, settings.tick_time()))
     }
@@ -297,6 +297,19 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_has_a_second_to_answer_however_short_the_limit_is() {
+        let answered_after = async |time| {
+            let asked = async {
+                tokio::time::sleep(time).await;
+                Ok(())
+            };
+            within(Some(Duration::from_millis(1)), asked).await.is_ok()
+        };
+        assert!(answered_after(CONNECT_MIN - Duration::from_millis(1)).await);
+        assert!(!answered_after(CONNECT_MIN + Duration::from_millis(1)).await);
+    }
 
     fn with_file(text: &str, own: ConnectionOptions) -> Result<ConnectionOptions, Failure> {
         let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -31,7 +31,11 @@ pub(crate) struct HeldFor {
 pub(crate) async fn holds(manager: &ConnectionManager, lock: &Inspection) -> Result<Holds, Error> {
     let queued = lock.holders().find(|of| has_waited(of));
     let directory = match queued.and_then(|of| of.path().as_str().rsplit_once('/')) {
-        Some((directory, _)) if !directory.is_empty() => manager.znodes().exists(directory).await?,
+        Some((directory, _)) if !directory.is_empty() => match manager.znodes().exists(directory).await {
+            // The rest is shown all the same.
+            Err(Error::Refused { .. }) => None,
+            stat => stat?,
+        },
         _ => None,
     };
     let of = |holder: &ContenderInfo| Some((holder.czxid(), HeldFor::of(holder, lock, directory.as_ref())?));

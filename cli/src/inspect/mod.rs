@@ -130,8 +130,7 @@ async fn look(manager: &ConnectionManager, paths: &[ZnodePath]) -> Result<Vec<Se
     for path in paths {
         let at_path = match Inspection::of_path(manager, path).await? {
             Some(lock) => {
-                // Without this read the rest is shown.
-                let holds = holds(manager, &lock).await.unwrap_or_default();
+                let holds = holds(manager, &lock).await?;
                 AtPath::Lock(lock, holds)
             }
             None => WorkQueueInspection::of_path(manager, path).await?.map_or(AtPath::Nobody, AtPath::Queue),

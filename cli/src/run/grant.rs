@@ -1,6 +1,6 @@
 use lockkeeper::schedule::Slot;
 use lockkeeper::znodes::Once;
-use lockkeeper::{BootInstant, Error, FencingToken, Hold, Lost, MultiLockGuard};
+use lockkeeper::{BootInstant, Error, FencingToken, Hold, Lost, MultiLockGuard, ZnodePath};
 
 use crate::exit::Failure;
 use crate::output::warn;
@@ -50,6 +50,16 @@ impl Grant {
         match self {
             Self::Locks(guard) | Self::Once(guard, _) => guard.revoke_requested().await,
             Self::Slot(slot) => slot.revoke_requested().await,
+        }
+    }
+
+    /// The nodes that the locks rest on.
+    pub(super) fn nodes(&self) -> Vec<ZnodePath> {
+        match self {
+            Self::Locks(guard) | Self::Once(guard, _) => {
+                guard.members().flat_map(|(_, hold)| hold.paths()).collect()
+            }
+            Self::Slot(slot) => slot.hold().paths().collect(),
         }
     }
 

@@ -15,6 +15,7 @@ mod once;
 mod options;
 pub(crate) mod requests;
 mod start;
+mod tick_question;
 pub(crate) mod wait;
 
 use lockkeeper::locks::ZooKeeperLock;

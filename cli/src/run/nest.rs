@@ -50,6 +50,11 @@ impl Nest {
         Self { owner: format!("{program}[{}]", process::id()), holds }
     }
 
+    /// Whether another command runs this one.
+    pub(super) fn is_within_another(&self) -> bool {
+        !self.holds.is_empty()
+    }
+
     /// The owner of the locks of this command.
     pub(super) fn owner(&self) -> Owner {
         Owner::new(&self.owner)

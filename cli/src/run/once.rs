@@ -57,7 +57,9 @@ pub(crate) async fn once(options: &OnceOptions, connection: &ConnectionOptions) 
         let work = async |manager: &ConnectionManager| {
             let limit = options.run.time_left();
             match options.reset {
-                true => within(limit, reset(manager, &path)).await,
+                // The record may be deleted although no answer comes in time, so this has the limit of the
+                // manager, and says what is known.
+                true => reset(manager, &path).await,
                 false => within(limit, show(manager, &path, options)).await,
             }
         };

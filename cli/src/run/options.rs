@@ -79,7 +79,8 @@ pub(crate) struct RunOptions {
     #[arg(long = "try")]
     pub(super) attempt: bool,
 
-    /// Print no message if the lock is not got in time
+    /// Print no message if the lock is not got in time, and none if the servers grant another session timeout
+    /// that is safe
     #[arg(short, long)]
     pub(super) quiet: bool,
 

@@ -9,9 +9,9 @@ use super::grant::Grant;
 use super::held::Held;
 use super::nest::Nest;
 use super::options::RunOptions;
+use super::tick_question::TickQuestion;
 use crate::connection::{ConnectionOptions, Opened};
 use crate::exit::{Exit, Failure};
-use crate::four_letter_words::addresses;
 use crate::output::warn;
 use crate::signals::Signals;
 use crate::supervisor::Supervisor;
@@ -42,12 +42,8 @@ pub(super) async fn run(
         Opened::Session(manager) => manager,
         Opened::Signalled(exit) => return Ok(exit),
     };
-    if !options.quiet {
-        match connection.other_timeout(manager.session_timeout())? {
-            Some(other) => warn(other),
-            None => compare_tick(connection)?,
-        }
-    }
+    let nest = Nest::of_environment(&options.program);
+    let mut tick = warn_of_servers(options, connection, &manager, &nest);
     // The question is sent ahead of the request that creates the chroot, and delays nothing.
     let warning = async {
         if let Ok(Some(missing)) = connection.missing_chroot(&manager).await {
@@ -55,27 +51,37 @@ pub(super) async fn run(
         }
     };
     let take = async |manager: &ConnectionManager, nest: &Nest| join(warning, take(manager, nest)).await.1;
-    let ended = run_with(options, &manager, take, signals, supervisor).await;
+    let take = async |manager: &ConnectionManager, nest: &Nest| {
+        let taken = take(manager, nest).await;
+        if let Some(tick) = &mut tick {
+            tick.warn_if_known().await;
+        }
+        taken
+    };
+    let ended = run_with(options, &manager, take, signals, supervisor, nest).await;
     // Closing the session deletes every node of it. Without a connection, the servers delete them later.
     let _ = manager.shutdown_within(CLOSING).await;
+    if let Some(mut tick) = tick {
+        tick.warn_soon().await;
+    }
     ended
 }
 
-/// Warns if the servers have a longer `tickTime` than the setting, as soon as one tells it. Nothing waits
-/// for that, so a program that ends at once ends without the warning.
-fn compare_tick(connection: &ConnectionOptions) -> Result<(), Failure> {
-    let settings = connection.with_file()?;
-    let (words, servers) = (connection.words()?, addresses(settings.servers()?));
-    let setting = settings.tick_time();
-    tokio::spawn(async move {
-        if let Some(tick) = words.tick_time(&servers).await.filter(|tick| *tick > setting) {
-            warn(format_args!(
-                "the servers have a tickTime of {tick:?}, and --tick-time is {setting:?}, which is too short \
-                 to protect the program; give --tick-time {tick:?}"
-            ));
-        }
-    });
-    Ok(())
+/// Says what the granted session timeout tells of the servers. If that does not show their tick, asks one of
+/// them, unless the command around this one has asked.
+fn warn_of_servers(
+    options: &RunOptions,
+    connection: &ConnectionOptions,
+    manager: &ConnectionManager,
+    nest: &Nest,
+) -> Option<TickQuestion> {
+    match connection.other_timeout(manager.session_timeout()).ok()? {
+        Some(other) if other.is_unsafe || !options.quiet => warn(other.text),
+        Some(_) => {}
+        None if nest.is_within_another() => {}
+        None => return TickQuestion::ask(connection).ok(),
+    }
+    None
 }
 
 async fn run_with(
@@ -84,9 +90,9 @@ async fn run_with(
     take: impl AsyncFnOnce(&ConnectionManager, &Nest) -> Result<Granted, Failure>,
     mut signals: Signals,
     supervisor: Supervisor,
+    nest: Nest,
 ) -> Result<Exit, Failure> {
     let grace = grace(options, manager.session_timeout())?;
-    let nest = Nest::of_environment(&options.program);
     let owner = nest.owner();
     let granted = tokio::select! {
         biased;

@@ -226,3 +226,25 @@ async fn a_holder_that_ignores_a_request_stays_visible_and_hears_of_the_next_one
         running.ended().await;
     }
 }
+
+/// The permits of a semaphore have a node each.
+#[tokio::test]
+async fn a_request_is_heard_once_whichever_of_several_nodes_it_is_in() {
+    for fixture in Fixture::both().await {
+        let path = "/lease/several";
+        let permits = ["semaphore", "-n", "3", "--take", "2", path, "--on-revoke", "ignore"];
+        let mut running =
+            fixture.start([&permits[..], &["--", "sh", "-c", "echo ready; read line"]].concat());
+        running.until("ready").await;
+        for _ in 0..2 {
+            assert_eq!(fixture.ended(["revoke", path]).await.code, Some(0));
+            assert!(running.message().await.contains("another client asks for the lock"));
+            let look = async || {
+                let seen = fixture.ended(["inspect", "-o", "json", path]).await;
+                (seen.output.matches("(asked to release)").count() == 2).then_some(())
+            };
+            eventually("both nodes say who holds", Timing::event(), look).await.unwrap();
+        }
+        assert_eq!(running.ended().await.messages, "");
+    }
+}

@@ -44,12 +44,17 @@ async fn all_settings_come_from_a_file_and_a_flag_wins_over_it() {
 #[tokio::test]
 async fn a_longer_tick_of_the_servers_than_the_setting_is_a_warning() {
     for fixture in Fixture::both().await.into_iter().filter(|fixture| fixture.embedded.is_none()) {
-        let mut running =
-            fixture.start(["--tick-time", "100ms", "lock", "/settings/tick", "--", "sh", "-c", "read line"]);
-        let warning = running.message().await;
-        assert!(warning.contains("a tickTime of 500ms, and --tick-time is 100ms"), "{warning}");
-        running.write("go on\n").await;
-        assert_eq!(running.ended().await.code, Some(0));
+        for quiet in [&["-q"][..], &[]] {
+            let flags = [&["--tick-time", "100ms", "lock", "/settings/tick"], quiet].concat();
+            let ended = fixture.ended([&flags[..], &["--", "true"]].concat()).await;
+            assert_eq!(ended.code, Some(0));
+            assert!(ended.messages.contains("a tickTime of 500ms, and --tick-time is 100ms"), "{ended:?}");
+            // The command around it has said that.
+            let inner = env!("CARGO_BIN_EXE_lockkeeper");
+            let nested = ["--tick-time", "100ms", "lock", "/settings/inner", "--", "true"];
+            let ended = fixture.ended([&flags[..], &["--", inner], &nested].concat()).await;
+            assert_eq!(ended.messages.matches("a tickTime of 500ms").count(), 1, "{ended:?}");
+        }
     }
 }
 
