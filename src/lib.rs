@@ -19,7 +19,7 @@ mod author;
 mod config;
 mod environment;
 mod error;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod hold;

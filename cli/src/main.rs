@@ -1,5 +1,6 @@
 //! The command `lockkeeper`.
 
+// `tests/fuzz/src/main.rs` includes some of these files in a program of its own, and lists what they import.
 mod act;
 mod check;
 mod completions;

@@ -2,7 +2,8 @@
 //!
 //! Some tasks contend for a lock. Each order that a task works on is a trace: the span of the program, and in
 //! it those of lockkeeper, `acquire`, `wait`, `hold` and `release`. A collector that does not answer costs
-//! the telemetry, and never the work.
+//! the telemetry, and never the work. On Ctrl-C and SIGTERM the program drops its work, closes the
+//! session, and sends what it has recorded.
 //!
 //! ```text
 //! export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_SERVICE_NAME=shop
@@ -10,19 +11,22 @@
 //! cargo run --example telemetry -- --connect host:port,…          # on your servers
 //! ```
 //!
-//! Copy this file, and add the crates `clap`, `lockkeeper` with the feature `metrics`,
+//! Copy this file, and add the crates `clap` with the feature `derive`, `lockkeeper` with `metrics`,
 //! `lockkeeper-testserver`, `metrics`, `metrics-opentelemetry`, `opentelemetry`, `opentelemetry-otlp`,
-//! `opentelemetry_sdk`, `tokio`, `tracing`, `tracing-opentelemetry` and `tracing-subscriber`. An endpoint
-//! with `https` needs the feature `reqwest-rustls` of `opentelemetry-otlp`.
+//! `opentelemetry_sdk`, `tokio` with `macros`, `rt-multi-thread`, `signal` and `time`, `tracing`,
+//! `tracing-opentelemetry`, and `tracing-subscriber` with `env-filter`; all with their default features. An
+//! endpoint with `https` needs the feature `reqwest-rustls` of `opentelemetry-otlp`.
 
 use std::env;
 use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
-use lockkeeper::{ConnectionManager, Mutex};
+use lockkeeper::{ConnectionManager, Mutex, with_manager};
 use lockkeeper_testserver::TestServer;
 use metrics_opentelemetry::{OpenTelemetryMetrics, OpenTelemetryRecorder};
 use opentelemetry::metrics::MeterProvider;
@@ -32,6 +36,8 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tokio::runtime::Runtime;
+use tokio::signal::ctrl_c;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::{EnvFilter, Targets};
@@ -69,9 +75,6 @@ const LOCK_WAIT: Duration = Duration::from_secs(30);
 /// How long an order takes.
 const WORK: Duration = Duration::from_millis(5);
 
-/// How long the shutdown waits for what is still held.
-const GRACE: Duration = Duration::from_secs(10);
-
 /// What is logged, unless `RUST_LOG` says something else.
 const LOG: &str = "info,zookeeper_client=error";
 
@@ -90,7 +93,8 @@ fn main() -> ExitCode {
     };
     // The runtime ends in here, and with it every task that may still have a span.
     let worked = Runtime::new().map_err(Failure::from).and_then(|runtime| runtime.block_on(work(&options)));
-    // After the last span, also when the work has failed. Without this the last seconds are lost.
+    // After the last span, also when the work has failed. Without this the last seconds of spans and the last
+    // minute of metrics are lost.
     telemetry.flush();
     match worked {
         Ok(()) => ExitCode::SUCCESS,
@@ -101,7 +105,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Works on all orders, and closes the session.
+/// Works on all orders until a signal comes, and closes the session on every way out.
 async fn work(options: &Options) -> Result<(), Failure> {
     // Without an ensemble the example brings a server. Its drop ends it.
     let embedded = match options.connect {
@@ -109,22 +113,48 @@ async fn work(options: &Options) -> Result<(), Failure> {
         None => Some(TestServer::start().await?),
     };
     let servers = options.connect.clone().or_else(|| embedded.as_ref().map(TestServer::connect_string));
-    let manager = ConnectionManager::connect(&servers.unwrap_or_default()).await?;
-    let mut tasks = JoinSet::new();
-    for task in 0..options.tasks {
-        let (manager, orders) = (manager.clone(), options.orders);
-        tasks.spawn(async move {
-            for number in 0..orders {
-                order(&manager, task, number).await?;
-            }
-            Ok::<(), Failure>(())
-        });
-    }
+    with_manager(servers.unwrap_or_default().as_str(), async |manager| {
+        let worked_on = Arc::new(AtomicU64::new(0));
+        let mut tasks = JoinSet::new();
+        for task in 0..options.tasks {
+            let (manager, orders, worked_on) = (manager.clone(), options.orders, Arc::clone(&worked_on));
+            tasks.spawn(async move {
+                for number in 0..orders {
+                    order(&manager, task, number).await?;
+                    worked_on.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok::<(), Failure>(())
+            });
+        }
+        let ended = tokio::select! {
+            biased;
+            signalled = signalled() => signalled,
+            ended = end_of(&mut tasks) => ended,
+        };
+        // Drops what a signal or an error has left of the work, and by that its guards.
+        tasks.shutdown().await;
+        println!("worked on {} orders", worked_on.load(Ordering::Relaxed));
+        ended
+    })
+    .await
+}
+
+/// Until all tasks have ended, or one of them with an error.
+async fn end_of(tasks: &mut JoinSet<Result<(), Failure>>) -> Result<(), Failure> {
     while let Some(worked) = tasks.join_next().await {
         worked??;
     }
-    println!("worked on {} orders", options.tasks * options.orders);
-    manager.shutdown_within(GRACE).await?;
+    Ok(())
+}
+
+/// Until Ctrl-C or SIGTERM. From then on neither ends the process: it has less than half a minute to go.
+async fn signalled() -> Result<(), Failure> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        biased;
+        interrupted = ctrl_c() => interrupted?,
+        _ = terminated.recv() => {}
+    }
     Ok(())
 }
 
@@ -166,11 +196,10 @@ impl Telemetry {
 
     /// The spans go to the collector, and the events also to the log.
     fn trace(&self) -> Result<(), Failure> {
-        // The spans of lockkeeper have the level DEBUG. No other crate's spans: those of the exporter's own
-        // client would make spans without end.
+        // The spans of lockkeeper have the level DEBUG; the name covers those of lockkeeper_core as well. No
+        // other crate's spans: those of the exporter's own client would make spans without end.
         let exported = Targets::new()
             .with_target("lockkeeper", LevelFilter::DEBUG)
-            .with_target("lockkeeper_core", LevelFilter::DEBUG)
             .with_target(module_path!(), LevelFilter::DEBUG);
         let to_collector = tracing_opentelemetry::layer().with_tracer(self.spans.tracer("lockkeeper"));
         let logged = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG));
@@ -195,7 +224,8 @@ impl Telemetry {
         Ok(())
     }
 
-    /// Sends what has not been sent, and waits at most five seconds for the spans, and five for the metrics.
+    /// Sends what has not been sent. Each of the three steps waits at most five seconds for a collector that
+    /// does not answer: the whole takes at most fifteen.
     fn flush(self) {
         // `shutdown` alone also sends the last spans. But it says nothing if they do not arrive.
         if let Err(error) = self.spans.force_flush().and_then(|()| self.spans.shutdown()) {

@@ -51,7 +51,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod error;
-#[cfg(all(feature = "http", any(test, fuzzing)))]
+#[cfg(all(feature = "http", any(test, lockkeeper_fuzzing)))]
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(feature = "http")]

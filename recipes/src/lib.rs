@@ -78,7 +78,7 @@ pub mod discovery;
 mod double_barrier;
 pub mod election;
 pub mod error;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod group;

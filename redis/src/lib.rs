@@ -37,7 +37,7 @@
 
 mod acquire;
 mod error;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod guard;

@@ -96,3 +96,31 @@ impl std::fmt::Debug for Tls {
         formatter.debug_struct("Tls").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As an environment variable may have it: without line breaks, so that all of it is one line.
+    fn in_one_line(label: &str) -> String {
+        format!("-----BEGIN {label}-----c2VjcmV0IDEyMw==-----END {label}-----")
+    }
+
+    #[test]
+    fn no_part_of_a_key_or_a_certificate_is_in_a_message() {
+        let (key, certificate) = (in_one_line("PRIVATE KEY"), in_one_line("CERTIFICATE"));
+        let valid = "-----BEGIN CERTIFICATE-----\nc2VjcmV0IDEyMw==\n-----END CERTIFICATE-----\n";
+        for (tls, said) in [
+            (Tls::new().client_identity(valid, &key), "no private key"),
+            (Tls::new().client_identity(&certificate, &key), "no certificate"),
+            (Tls::new().client_identity(&key, &certificate), "no certificate"),
+            (Tls::new().authority(&certificate), "no certificate"),
+            (Tls::new().authority(&key), "no certificate"),
+            (Tls::new().authority(valid), "authority"),
+        ] {
+            let message = tls.certificates().unwrap_err().to_string();
+            assert!(message.contains(said) && !message.contains("c2Vj"), "{message}");
+            assert!(!message.contains("BEGIN") && message.len() < 160, "{message}");
+        }
+    }
+}

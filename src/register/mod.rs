@@ -27,7 +27,7 @@ mod creation;
 mod decide;
 mod decision;
 mod doubts;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod handle;
 mod inspect;

@@ -6,12 +6,12 @@ use crate::wire::{Data, Reply, Stat, WireError};
 use crate::znode::path::ZnodePath;
 
 impl Znodes {
-    /// Reads the first of these nodes by one request, at one instant; `None` for a node that does not exist.
+    /// Reads the first of these nodes by one request, at one instant: `None` for a node that does not exist.
     ///
     /// The answer is for as many nodes as one request should read, by the sizes of the data that this session
-    /// has read before, and for one at least. It ends before a node that must not be read; if that is the
-    /// first, the call fails. Without a path it is empty, and nothing is sent. Servers that do not know such a
-    /// request answer for one node.
+    /// has read before, and for one at least. It ends before a node that must not be read. If that is the
+    /// first one, the call fails. Servers that do not know such a request answer for one node. Without a path
+    /// the answer is empty, and nothing is sent.
     ///
     /// # Errors
     ///

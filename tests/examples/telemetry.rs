@@ -21,6 +21,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use lockkeeper::metrics::{ALL, HELD, SENT_BYTES_TOTAL, TXN_UNKNOWN_TOTAL, WAIT_SECONDS};
+use lockkeeper_tests::{Timing, eventually};
+use lockkeeper_testserver::TestServer;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
@@ -29,16 +31,19 @@ use opentelemetry_proto::tonic::metrics::v1::{Metric, NumberDataPoint, number_da
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
-use tokio::net::TcpListener;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::process::Command;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use self::program::{output, program};
 
 /// The lock of the example.
 const LOCK: &str = "/telemetry/orders";
 const SERVICE: &str = "checkout";
-/// Two tasks with three orders each.
+const ORDERS_OF_TASK: u32 = 3;
+/// Of both tasks.
 const ORDERS: usize = 6;
 
 /// What has been sent. Metrics count from the start, and each export has all of them: the last one is enough.
@@ -140,11 +145,16 @@ fn value(points: &[NumberDataPoint], key: &str, label: &str) -> f64 {
     }
 }
 
-/// The example, with a server of its own and this collector.
-fn example(collector: &str) -> Command {
+/// The example with two tasks, on a server of its own, with this collector and no setting of the machine.
+fn example(collector: &str, orders_of_task: u32) -> Command {
     let mut command = program("telemetry");
+    for (name, _) in std::env::vars_os() {
+        if name == "RUST_LOG" || name.as_encoded_bytes().starts_with(b"OTEL_") {
+            command.env_remove(name);
+        }
+    }
     command
-        .args(["--tasks", "2", "--orders", "3"])
+        .args(["--tasks", "2", "--orders", &orders_of_task.to_string()])
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", collector)
         .env("OTEL_SERVICE_NAME", SERVICE)
         // A proxy of the machine that runs the test has no part in this.
@@ -164,12 +174,43 @@ fn log(output: &Output) -> String {
 #[tokio::test]
 async fn the_end_of_the_program_loses_no_span_of_a_lock_and_no_metric() {
     let collector = Collector::start().await;
-    let log = log(&output(example(&collector.address)).await);
+    let log = log(&output(example(&collector.address, ORDERS_OF_TASK)).await);
     assert!(!log.contains("did not reach"), "{log}");
     let received = collector.close();
     assert_eq!(received.services, BTreeSet::from([SERVICE.to_owned()]));
     assert_spans(&received);
     assert_metrics(&received);
+}
+
+#[tokio::test]
+async fn an_interrupted_program_sends_the_spans_of_its_orders_and_leaves_no_session() {
+    let (server, collector) = (TestServer::start().await.unwrap(), Collector::start().await);
+    let mut command = example(&collector.address, u32::MAX);
+    command.args(["--connect", &server.connect_string()]).env("OTEL_BSP_SCHEDULE_DELAY", "20");
+    let running = command.spawn().unwrap();
+    let has_order = async || {
+        let received = collector.received.lock().unwrap();
+        (!received.spans("order").is_empty()).then_some(())
+    };
+    eventually("an order arrives", Timing::settle(), has_order).await.unwrap();
+    let pid = running.id().and_then(|pid| Pid::from_raw(pid.try_into().unwrap())).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let ended = timeout(Timing::settle() * 4, running.wait_with_output()).await.expect("it ends").unwrap();
+    let (printed, log) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success() && !log.contains("did not reach"), "{printed}{log}");
+
+    let worked_on =
+        printed.trim_end().strip_prefix("worked on ").and_then(|line| line.strip_suffix(" orders"));
+    let worked_on: usize = worked_on.unwrap().parse().unwrap();
+    let received = collector.close();
+    // Each of the two tasks was at an order that it had not ended, or between two orders.
+    let orders = received.spans("order").len();
+    assert!((worked_on..=worked_on + 2).contains(&orders), "{orders} spans of {worked_on} orders");
+    assert!(received.spans("release").len() >= worked_on);
+    assert!(server.sessions().is_empty());
+    let is_free =
+        server.inspect(|machine| machine.tree().node(LOCK).is_some_and(|node| node.children.is_empty()));
+    assert!(is_free, "the next holder waits for no session");
 }
 
 fn assert_spans(received: &Received) {
@@ -221,14 +262,13 @@ fn assert_metrics(received: &Received) {
 
 #[tokio::test]
 async fn without_a_collector_the_work_is_done_and_a_warning_says_what_is_lost() {
-    // Its port is closed as soon as it is known.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let closed = listener.local_addr().unwrap();
-    drop(listener);
+    // Refuses connections, and keeps the port from others.
+    let closed = TcpSocket::new_v4().unwrap();
+    closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     // This one takes connections, and answers nothing.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    for address in [closed, silent.local_addr().unwrap()] {
-        let mut command = example(&format!("http://{address}"));
+    for address in [closed.local_addr().unwrap(), silent.local_addr().unwrap()] {
+        let mut command = example(&format!("http://{address}"), ORDERS_OF_TASK);
         // How long an export may take: 10 s if nothing is set.
         command.env("OTEL_EXPORTER_OTLP_TIMEOUT", "1000");
         let log = log(&output(command).await);
@@ -240,7 +280,7 @@ async fn without_a_collector_the_work_is_done_and_a_warning_says_what_is_lost() 
 
 #[tokio::test]
 async fn an_address_that_is_none_is_refused_before_any_work() {
-    let output = output(example("no address")).await;
+    let output = output(example("no address", ORDERS_OF_TASK)).await;
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && output.stdout.is_empty(), "{log}");
     assert!(log.contains("telemetry: "), "{log}");

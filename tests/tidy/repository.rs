@@ -338,3 +338,15 @@ fn ci_runs_the_documented_commands() {
     let commands: Vec<&str> = script.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(commands, [r#"exec "$(dirname "${BASH_SOURCE[0]}")/../tests/run" "$@""#]);
 }
+
+#[test]
+fn every_input_that_fuzzing_has_kept_has_a_target() {
+    let targets = |folder: &str| -> BTreeSet<String> {
+        let inputs = files(folder, &[""]).into_iter();
+        inputs.filter_map(|file| Some(file.strip_prefix(folder)?.split('/').nth(1)?.to_owned())).collect()
+    };
+    // Those of tests/fuzz/corpus are the targets: each target without a folder there fails in its crate.
+    let (corpus, kept) = (targets("tests/fuzz/corpus"), targets("tests/fuzz/kept"));
+    assert!(!kept.is_empty() && corpus.len() > 20, "{corpus:?}");
+    assert_eq!(kept.difference(&corpus).collect::<Vec<_>>(), [""; 0], "no test runs these inputs");
+}

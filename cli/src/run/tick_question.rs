@@ -46,8 +46,8 @@ impl TickQuestion {
             && tick > setting
         {
             warn(format_args!(
-                "the servers have a tickTime of {tick:?}, and --tick-time is {setting:?}, which is too short to \
-                 protect the program; give --tick-time {tick:?}"
+                "the servers have a tickTime of {tick:?}, and --tick-time is {setting:?}, which is too short \
+                 to protect the program; give --tick-time {tick:?}"
             ));
         }
     }

@@ -12,7 +12,7 @@
 //! | 428 Precondition Required | the header is missing |
 //! | 503 Service Unavailable | the store did not decide: the first line of a row of them is in the log |
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod header;
 mod memory;

@@ -14,7 +14,7 @@
 //! kazoo's `recipe/counter.py`.
 
 mod error;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod number;
 

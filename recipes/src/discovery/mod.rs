@@ -11,7 +11,7 @@
 
 mod balancer;
 mod failures;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod handle;
 mod inspect;

@@ -9,7 +9,7 @@
 //! Sources: Apache Curator's `GroupMember`, CURATOR-314 and CURATOR-485 (members that come and go), kazoo's
 //! `recipe/party.py`.
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod handle;
 mod inspect;

@@ -15,7 +15,7 @@
 //! Sources: Apache Curator's `MigrationManager`.
 
 mod error;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod handle;
 mod record;

@@ -20,7 +20,7 @@ pub(super) async fn delete_if_over(manager: &ConnectionManager, key: &LimiterKey
     let Some(ReadResult::Data { data, stat }) = hold.read(limit).await?.into_iter().next() else {
         return Ok(false);
     };
-    if encoding::decode(&data, &stat).is_none_or(|recorded| recorded.over_at(key) > now) {
+    if encoding::decode(&data, stat.mtime).is_none_or(|recorded| recorded.over_at(key) > now) {
         return Ok(false);
     }
     let deleting = hold.txn().delete(hold.path().clone(), Version::Any).delete(key.path(), stat.version);

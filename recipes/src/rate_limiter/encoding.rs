@@ -1,7 +1,5 @@
 //! The bytes of the window: text, for people as well.
 
-use lockkeeper_core::Stat;
-
 use super::decide::{Limits, Window, WindowRecord};
 use super::numbers::LimiterKey;
 
@@ -48,9 +46,9 @@ pub(super) fn encode(limits: Limits, claim: &StartsClaim, before: &Window) -> Ve
     text.into_bytes()
 }
 
-/// The window in this data. `None` if that is no window. A node without data was not made for a window: it
-/// may be a container, which the servers delete.
-pub(super) fn decode(data: &[u8], stat: &Stat) -> Option<Recorded> {
+/// The window in this data, which was written at `mtime`. `None` if that is no window. A node without data
+/// was not made for a window: it may be a container, which the servers delete.
+pub(super) fn decode(data: &[u8], mtime: i64) -> Option<Recorded> {
     if data == EMPTY {
         return Some(Recorded::default());
     }
@@ -66,7 +64,7 @@ pub(super) fn decode(data: &[u8], stat: &Stat) -> Option<Recorded> {
         records.add(WindowRecord { at: at.parse().ok()?, starts, grace });
     }
     if starts > 0 {
-        records.add(WindowRecord { at: stat.mtime, starts, grace });
+        records.add(WindowRecord { at: mtime, starts, grace });
     }
     Some(Recorded { window: records, limits: Some(limits), mark: Some(mark.to_owned()) })
 }
@@ -80,24 +78,7 @@ fn starts_and_grace(text: &str) -> Option<(u32, i64)> {
 mod tests {
     use proptest::prelude::*;
 
-    use lockkeeper_core::Zxid;
-
     use super::*;
-
-    fn stat(mtime: i64) -> Stat {
-        Stat {
-            czxid: Zxid::new(1),
-            mzxid: Zxid::new(2),
-            pzxid: Zxid::new(1),
-            ctime: 0,
-            mtime,
-            version: 1,
-            child_version: 0,
-            ephemeral_owner: 0,
-            data_length: 0,
-            children: 0,
-        }
-    }
 
     const LIMITS: Limits = Limits { starts: 200, window: 1_000 };
 
@@ -111,7 +92,7 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&data), text);
         before.add(WindowRecord { at: 1_764_137_418_200, starts: 3, grace: 12 });
         let expected = Recorded { window: before, limits: Some(LIMITS), mark: Some("a-1".to_owned()) };
-        assert_eq!(decode(&data, &stat(1_764_137_418_200)), Some(expected));
+        assert_eq!(decode(&data, 1_764_137_418_200), Some(expected));
     }
 
     #[test]
@@ -123,16 +104,16 @@ mod tests {
             "200 starts in 1000 ms\n3 grace 1 by a\n5 grace 1",
             "host-1 4711",
         ] {
-            assert_eq!(decode(text.as_bytes(), &stat(1)), None, "{text}");
+            assert_eq!(decode(text.as_bytes(), 1), None, "{text}");
         }
-        assert_eq!(decode(EMPTY, &stat(1)), Some(Recorded::default()));
-        assert_eq!(decode(b"", &stat(1)), None);
+        assert_eq!(decode(EMPTY, 1), Some(Recorded::default()));
+        assert_eq!(decode(b"", 1), None);
     }
 
     proptest! {
         #[test]
         fn bytes_of_others_never_panic(data in prop::collection::vec(any::<u8>(), 0..200), mtime: i64) {
-            decode(&data, &stat(mtime));
+            decode(&data, mtime);
         }
 
         #[test]
@@ -140,7 +121,7 @@ mod tests {
             let (starts, window, one, grace, at) = numbers;
             let record = format!("{one} grace {grace}");
             let text = format!("{starts} starts in {window} ms\n{record} by a\n{record} at {at}");
-            if let Some(recorded) = decode(text.as_bytes(), &stat(mtime)) {
+            if let Some(recorded) = decode(text.as_bytes(), mtime) {
                 recorded.window.wait(recorded.limits.unwrap(), u64::MAX, one, mtime);
                 recorded.window.used(window, mtime);
             }

@@ -1,13 +1,11 @@
-use lockkeeper_core::{Stat, Zxid};
-
 use super::decide::RECORDS_MAX;
 use super::encoding::{StartsClaim, decode, encode};
 
 /// The time of the write, in eight bytes, and behind it the data of a window.
 pub(crate) fn windows(data: &[u8]) {
     let Some((mtime, data)) = data.split_first_chunk() else { return };
-    let stat = stat(i64::from_be_bytes(*mtime));
-    let Some(found) = decode(data, &stat) else { return };
+    let mtime = i64::from_be_bytes(*mtime);
+    let Some(found) = decode(data, mtime) else { return };
     assert!(found.window.records().len() <= RECORDS_MAX);
     assert!(found.window.records().is_sorted_by_key(|record| record.at));
     let Some(limits) = found.limits else { return };
@@ -16,22 +14,6 @@ pub(crate) fn windows(data: &[u8]) {
     // A write that takes no start leaves the window as it is.
     let mark = "4f1d".to_owned();
     let written = encode(limits, &StartsClaim { starts: 0, grace: 0, mark: mark.clone() }, &found.window);
-    let again = decode(&written, &stat).map(|again| (again.window, again.limits, again.mark));
+    let again = decode(&written, mtime).map(|again| (again.window, again.limits, again.mark));
     assert_eq!(again, Some((found.window, Some(limits), Some(mark))));
-}
-
-fn stat(mtime: i64) -> Stat {
-    let none = Zxid::new(0);
-    Stat {
-        czxid: none,
-        mzxid: none,
-        pzxid: none,
-        ctime: 0,
-        mtime,
-        version: 1,
-        child_version: 0,
-        ephemeral_owner: 0,
-        data_length: 0,
-        children: 0,
-    }
 }

@@ -175,7 +175,7 @@ impl LimiterWorker {
         // The node of this contender is in the directory, so the directory exists, or the hold is lost.
         let Some(ReadResult::Data { data, stat }) = read.next() else { return Ok(None) };
         let whole = || manager.whole_path(path);
-        let Some(recorded) = encoding::decode(&data, &stat) else {
+        let Some(recorded) = encoding::decode(&data, stat.mtime) else {
             // A limiter of an earlier version has a directory here.
             let starts = path.child("starts")?;
             let earlier = self.within(manager, Phase::Answer, manager.znodes().read(&starts)).await;

@@ -68,7 +68,7 @@ async fn read_window(
 ) -> Result<Option<WindowInfo>, Error> {
     let read = manager.znodes().read(path).await?;
     let recorded = match read {
-        Some((data, stat)) => encoding::decode(&data, &stat).unwrap_or_default(),
+        Some((data, stat)) => encoding::decode(&data, stat.mtime).unwrap_or_default(),
         None => encoding::Recorded::default(),
     };
     let Some(limits) = limits.or(recorded.limits) else { return Ok(None) };

@@ -31,7 +31,7 @@ mod delete;
 mod encoding;
 mod error;
 mod fresh;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod handle;
 mod head;

@@ -21,7 +21,7 @@ impl RateLimiter {
     pub async fn sweep(&self) -> Result<bool, Error> {
         let (manager, path) = (&self.manager, self.key.path());
         let Some((data, stat)) = manager.znodes().read(path).await? else { return Ok(false) };
-        let Some(recorded) = encoding::decode(&data, &stat).filter(|_| stat.children == 0) else {
+        let Some(recorded) = encoding::decode(&data, stat.mtime).filter(|_| stat.children == 0) else {
             return Ok(false);
         };
         let over_at = recorded.over_at(&self.key);

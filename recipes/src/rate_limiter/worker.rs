@@ -255,7 +255,7 @@ impl LimiterWorker {
             Some(Err(error)) => return Err(error),
             Some(Ok(None)) | None => return Ok(()),
         };
-        let Some(recorded) = encoding::decode(&data, &stat) else { return Ok(()) };
+        let Some(recorded) = encoding::decode(&data, stat.mtime) else { return Ok(()) };
         // A limit that can change is probably the one that was written last.
         let starts = self.key.fixed_starts().or_else(|| recorded.limits.map(|limits| limits.starts));
         if let Some(starts) = starts {

@@ -19,7 +19,7 @@
 mod decide;
 mod due;
 mod error;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod handle;
 mod inspect;

@@ -28,7 +28,7 @@ mod continuity;
 mod decide;
 mod encoding;
 mod error;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod handle;
 mod inspect;

@@ -1,7 +1,7 @@
 //! Every lock, election, group and work queue below a root.
 
 mod found;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod layout;
 mod queue;

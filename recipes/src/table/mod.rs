@@ -19,7 +19,7 @@
 mod codec;
 mod error;
 mod format;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod handle;
 mod key;

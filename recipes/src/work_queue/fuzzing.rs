@@ -4,15 +4,6 @@ use super::name::ItemName;
 use super::shard_number::ShardNumber;
 use super::stored::StoredItem;
 
-const LAYOUTS: [ItemLayout; 6] = [
-    ItemLayout::Own,
-    ItemLayout::Curator,
-    ItemLayout::CuratorPriority,
-    ItemLayout::CuratorDelay,
-    ItemLayout::CuratorId,
-    ItemLayout::Kazoo,
-];
-
 /// A child of a queue or of its directories.
 pub(crate) fn queue_names(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -20,7 +11,7 @@ pub(crate) fn queue_names(data: &[u8]) {
         assert_eq!(shard.name(), text);
         assert!(shard.next().is_none_or(|next| next > shard));
     }
-    for layout in LAYOUTS {
+    for layout in ItemLayout::ALL {
         layout.prefix_like(text);
         if let Some(failed) = layout.parse_failed(text) {
             assert_eq!(failed.among_failed(), text);
@@ -50,7 +41,7 @@ pub(crate) fn queue_items(data: &[u8]) {
         assert!(values.iter().map(|value| value.len() + 5).sum::<usize>() <= data.len());
     }
     assert_eq!(curator_item::decode(&curator_item::encode(data)), Ok(vec![data.to_vec()]));
-    for layout in LAYOUTS {
+    for layout in ItemLayout::ALL {
         of_layout(layout, data);
     }
 }

@@ -53,6 +53,10 @@ pub(super) enum NodeData {
 }
 
 impl ItemLayout {
+    #[cfg(any(test, lockkeeper_fuzzing))]
+    pub(super) const ALL: [Self; 6] =
+        [Self::Own, Self::Curator, Self::CuratorPriority, Self::CuratorDelay, Self::CuratorId, Self::Kazoo];
+
     pub(super) fn is_own(self) -> bool {
         self == Self::Own
     }
@@ -211,15 +215,6 @@ fn without_id(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const ALL: [ItemLayout; 6] = [
-        ItemLayout::Own,
-        ItemLayout::Curator,
-        ItemLayout::CuratorPriority,
-        ItemLayout::CuratorDelay,
-        ItemLayout::CuratorId,
-        ItemLayout::Kazoo,
-    ];
-
     fn options(layout: ItemLayout, priority: u16, due: i64, id: &str) -> PutOptions<'_> {
         let all = [
             PutOptions { priority: Some(priority), ..PutOptions::default() },
@@ -231,7 +226,8 @@ mod tests {
 
     #[test]
     fn an_item_has_the_name_that_its_layout_gives_it() {
-        let prefixes = ALL.map(|layout| layout.prefix(options(layout, 7, 0x19_1234_5678, "a/b|c"), 5));
+        let prefixes =
+            ItemLayout::ALL.map(|layout| layout.prefix(options(layout, 7, 0x19_1234_5678, "a/b|c"), 5));
         assert_eq!(
             prefixes,
             ["007-", "queue-", "queue-100000007", "queue-|1912345678|", "queue-|a_b_c|", "entry-007-"]
@@ -278,7 +274,7 @@ mod tests {
         {
             assert_eq!(ItemLayout::Own.parse(name), None, "{name}");
         }
-        for layout in ALL {
+        for layout in ItemLayout::ALL {
             for name in ["workers", "records", "failed", "ids", "_c_1-worker-0000000001"] {
                 assert_eq!(layout.parse(name), None, "{name}");
             }
@@ -289,7 +285,7 @@ mod tests {
     fn what_a_name_cannot_say_is_refused() {
         let with =
             |layout: ItemLayout, priority, due, id| layout.check(PutOptions { priority, due, id }).is_ok();
-        let can = ALL.map(|layout| {
+        let can = ItemLayout::ALL.map(|layout| {
             [
                 with(layout, None, None, None),
                 with(layout, Some(1), None, None),

@@ -45,7 +45,7 @@ mod curator_item;
 mod decide;
 mod error;
 mod free_items;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod handle;
 mod inspect;

@@ -284,6 +284,7 @@ mod tests {
         let next = |answered| names(&of(&pop(&candidates)), answered);
         assert_eq!([next(9), next(9), next(9), next(9), next(9)], [2, 0, 3, 0, 0]);
         assert_eq!([next(2), next(9), next(9)], [5, 0, 3]);
+        ahead.forget();
         let alone = pop(&candidates);
         assert_eq!(names(&ItemTake { is_alone: true, ..of(&alone) }, 9), 1);
     }

@@ -35,7 +35,9 @@ impl<T: SharedData> WorkQueue<T> {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a dropped call leaves no claim, and the item that it was about to claim is free.
+    /// Cancel safe: a dropped call leaves no claim, and the item that it was about to claim is free. One call
+    /// looks at the queue for all calls of the manager, so poll a call until its end, or drop it: calls that
+    /// wait behind one that nobody polls get no item until it is polled or dropped.
     pub async fn take(&self) -> Result<WorkItem<T>, Error> {
         self.take_by(Deadline::never()).await
     }

@@ -148,8 +148,9 @@ pub(super) fn is_created_as(asked: &str, mode: CreateMode, path: &str) -> bool {
     let Some(appended) = path.strip_prefix(asked) else { return false };
     match mode {
         CreateMode::PersistentSequential | CreateMode::EphemeralSequential => {
-            // Ten digits; a sign before them once the counter has passed its range.
-            appended.len() >= 10 && appended.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit())
+            // Ten digits; a sign in place of the first once the counter has passed its range.
+            let digits = appended.strip_prefix('-').unwrap_or(appended);
+            appended.len() >= 10 && digits.bytes().all(|byte| byte.is_ascii_digit())
         }
         CreateMode::Persistent | CreateMode::Ephemeral | CreateMode::Container => appended.is_empty(),
     }
@@ -240,6 +241,9 @@ mod tests {
         for path in ["/e/n-0000000007", "/d/n-", "/d/n-000000007", "/d/n-00000x0007", "/d/n-0000000007/c", ""]
         {
             assert!(write_results(&numbered, created(path)).is_err(), "{path}");
+        }
+        for appended in ["----------", "--00000001", "000000000-"] {
+            assert!(write_results(&numbered, created(&format!("/d/n-{appended}"))).is_err(), "{appended}");
         }
         assert!(write_results(&plain, created("/d/n-")).is_ok());
         assert!(write_results(&plain, created("/d/n-0000000007")).is_err());

@@ -9,7 +9,7 @@
 mod attached;
 mod backend;
 mod convert;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 pub(crate) mod fuzzing;
 mod link_watch;
 mod look;

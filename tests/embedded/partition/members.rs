@@ -338,8 +338,10 @@ async fn bad_names_are_refused_before_any_request() {
         assert!(matches!(partition.add(["good", bad]).await, Err(Error::Config(_))), "{bad:?}");
         assert!(matches!(partition.remove([bad]).await, Err(Error::Config(_))), "{bad:?}");
     }
-    let long = "x".repeat(1025);
-    assert!(matches!(partition.join(&long), Err(Error::Config(ConfigError::Setting { name: "id", .. }))));
+    for bad in [&"x".repeat(1025), "__REVOKE__", "__REVOKE__ a"] {
+        let refused = partition.join(bad).unwrap_err();
+        assert!(matches!(refused, Error::Config(ConfigError::Setting { name: "id", .. })), "{refused}");
+    }
     assert!(Partition::new(&server_fixture.rival, "/").is_err());
     assert_eq!(server_fixture.server.inspect(nodes), Vec::<String>::new());
     assert!(partition.items().await.unwrap().is_empty());

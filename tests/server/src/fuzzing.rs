@@ -34,7 +34,7 @@ fn connections(data: &[u8]) {
     assert!(read <= data.len(), "more than was sent");
     let mut frames = frames.into_iter();
     let Some(request) = frames.next().and_then(decode_connect) else { return };
-    serve(request, frames);
+    serve(true, request, frames);
 }
 
 /// A frame: a request to connect, and any other.
@@ -46,30 +46,32 @@ fn frames(data: &[u8]) {
     if let Some((xid, _)) = decode_request(frame.clone()) {
         assert!(data.starts_with(&xid.to_be_bytes()));
     }
-    serve(ConnectRequest::default(), std::iter::once(frame));
+    serve(true, ConnectRequest::default(), std::iter::once(frame));
 }
 
-/// The machine answers whatever it is asked.
-fn serve(request: ConnectRequest, frames: impl Iterator<Item = Bytes>) {
-    let mut machine = Machine::new(Settings { ttl_nodes: true, ..Settings::default() }, 0);
-    let client = machine.open(0, "127.0.0.1");
+/// The machine answers whatever it is asked. A client without a session connects again.
+pub(crate) fn serve(ttl_nodes: bool, request: ConnectRequest, frames: impl Iterator<Item = Bytes>) {
+    let mut machine = Machine::new(Settings { ttl_nodes, ..Settings::default() }, 0);
+    let mut client = machine.open(0, "127.0.0.1");
     machine.connect(client, request, 0);
     for (now, frame) in (0..).zip(frames) {
         if machine.session_of(client).is_none() {
-            return;
+            machine.disconnect(client);
+            client = machine.open(0, "127.0.0.1");
+            machine.connect(client, ConnectRequest::default(), now);
         }
         let Some((xid, request)) = decode_request(frame) else { continue };
-        for output in machine.request(client, xid, request, now) {
-            let Some(sent) = encode(&output) else { continue };
+        for sent in machine.request(client, xid, request, now).iter().filter_map(encode) {
             let length = sent.first_chunk().map(|length| i32::from_be_bytes(*length));
-            assert_eq!(length.and_then(|length| usize::try_from(length).ok()), sent.len().checked_sub(4));
+            let end = length.and_then(|length| usize::try_from(length).ok()?.checked_add(4));
+            assert_eq!(end, Some(sent.len()), "a frame and its length");
         }
         machine.advance(now);
     }
 }
 
 /// The result of what never waits: all bytes are there.
-fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
+pub(crate) fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => Some(result),
         Poll::Pending => None,

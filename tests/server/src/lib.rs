@@ -28,7 +28,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod fault;
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, lockkeeper_fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod machine;

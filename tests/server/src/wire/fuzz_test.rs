@@ -5,8 +5,8 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{Frame, MAX_FRAME, decode_connect, decode_request, encode, read_frame};
-use crate::machine::{Machine, Settings};
+use super::{Frame, MAX_FRAME, decode_connect, decode_request, read_frame};
+use crate::fuzzing::{ready, serve};
 use crate::protocol::ConnectRequest;
 
 const OPCODES: [i32; 32] = [
@@ -42,10 +42,6 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(xid, op, body)| [&xid.to_be_bytes()[..], &op.to_be_bytes(), &body].concat())
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
-}
-
 proptest! {
     #[test]
     fn noise_never_panics_the_decoder(bytes in vec(any::<u8>(), 0..200)) {
@@ -56,28 +52,14 @@ proptest! {
     #[test]
     fn noise_never_panics_the_framing(bytes in vec(any::<u8>(), 0..200), first: bool) {
         let mut rest = bytes.as_slice();
-        while let Ok(Frame::Body(body)) = block_on(read_frame(&mut rest, first, MAX_FRAME)) {
+        while let Some(Ok(Frame::Body(body))) = ready(read_frame(&mut rest, first, MAX_FRAME)) {
             prop_assert!(body.len() <= MAX_FRAME);
         }
     }
 
     #[test]
     fn no_sequence_of_requests_panics_the_machine(frames in vec(request(), 0..40), ttl_nodes: bool) {
-        let mut machine = Machine::new(Settings { ttl_nodes, ..Settings::default() }, 0);
-        let mut client = machine.open(0, "127.0.0.1");
-        machine.connect(client, ConnectRequest::default(), 0);
-        for (now, frame) in (0..).zip(frames) {
-            if machine.session_of(client).is_none() {
-                machine.disconnect(client);
-                client = machine.open(0, "127.0.0.1");
-                machine.connect(client, ConnectRequest::default(), now);
-            }
-            let Some((xid, request)) = decode_request(Bytes::from(frame)) else { continue };
-            for output in machine.request(client, xid, request, now) {
-                let _ = encode(&output);
-            }
-            machine.advance(now);
-        }
+        serve(ttl_nodes, ConnectRequest::default(), frames.into_iter().map(Bytes::from));
     }
 
     #[test]
