@@ -241,7 +241,7 @@ async fn a_request_is_heard_once_whichever_of_several_nodes_it_is_in() {
             assert!(running.message().await.contains("another client asks for the lock"));
             let look = async || {
                 let seen = fixture.ended(["inspect", "-o", "json", path]).await;
-                (seen.output.matches("(asked to release)").count() == 2).then_some(())
+                (seen.output.matches(r#""note":"(asked to release)""#).count() == 2).then_some(())
             };
             eventually("both nodes say who holds", Timing::event(), look).await.unwrap();
         }
