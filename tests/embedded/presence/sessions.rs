@@ -7,12 +7,15 @@ use lockkeeper::NodeView;
 use lockkeeper::error::ErrorKind;
 use lockkeeper::presence::PresenceState;
 use lockkeeper::view::ViewChange;
+use lockkeeper::znodes::CreateMode;
 use lockkeeper_testserver::fault::{Passed, Subject};
-use lockkeeper_testserver::{Fault, Op, When};
+use lockkeeper_testserver::machine::Machine;
+use lockkeeper_testserver::tree::EventKind;
+use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
 use super::{PATH, client, newest_session, node, register, registered, state_is};
 use crate::limit::within;
-use crate::server_fixture::ServerFixture;
+use crate::server_fixture::{ServerFixture, builder};
 
 #[tokio::test]
 async fn the_node_and_its_latest_data_are_back_in_the_next_session() {
@@ -129,6 +132,71 @@ async fn the_node_of_another_process_does_not_end_the_session_of_a_connection_th
     }
     assert_eq!(server.sessions(), sessions);
     assert!(matches!(watch.state(), PresenceState::Conflict { .. }));
+}
+
+/// As above. The list of the session's nodes has those whose path begins as that of the node.
+#[tokio::test]
+async fn a_node_with_a_longer_name_does_not_show_that_the_session_was_replaced() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let (server, here) = (&server_fixture.server, client(&server_fixture).await);
+    let theirs = register(&server_fixture.rival, "theirs");
+    registered(&theirs).await;
+    here.txn().create_with(format!("{PATH}-2"), "ours", CreateMode::Ephemeral).commit().await.unwrap();
+    let sessions = server.sessions();
+    server.drop_connections();
+    let list = When::op(Op::GetEphemerals).session(newest_session(&server_fixture));
+    let list = server.fault(list, Fault::DelayReply(Duration::ZERO));
+    let registration = register(&here, "here");
+    let mut watch = registration.watch();
+    state_is(&mut watch, |state| matches!(state, PresenceState::Conflict { .. })).await;
+    within("the list", list.hit()).await.unwrap();
+    for _ in 0..3 {
+        here.znodes().read("/").await.unwrap();
+    }
+    assert_eq!(server.sessions(), sessions);
+}
+
+/// The node that the list shows is ours, and both the one that was read before and the one that is read behind
+/// the list are of another process.
+#[tokio::test]
+async fn a_node_that_was_ours_for_a_moment_does_not_show_that_the_session_was_replaced() {
+    // So the answer to the transaction does not show that the session owns the node.
+    let server = TestServer::builder().stat_in_multi(false).start().await.unwrap();
+    let rival = builder(&server.connect_string()).connect().await.unwrap();
+    let theirs = register(&rival, "theirs");
+    registered(&theirs).await;
+    let others = server.sessions();
+    let here = builder(&server.connect_string()).connect().await.unwrap();
+    let sessions = server.sessions();
+    let session = *sessions.iter().find(|session| !others.contains(session)).unwrap();
+    server.drop_connections();
+    let of_here = |op| When::op(op).path(PATH).session(session);
+    let seen = server.fault(of_here(Op::GetData), Fault::HoldReply);
+    let told = When::event_kind(EventKind::Deleted).path(PATH).session(session);
+    let told = server.fault(told, Fault::HoldReply);
+    let list = server.fault(of_here(Op::GetEphemerals), Fault::DelayReply(Duration::ZERO));
+    let behind = server.fault(of_here(Op::Exists), Fault::HoldRequest);
+    let registration = register(&here, "here");
+    within("the read before", seen.hit()).await.unwrap();
+    theirs.release().await.unwrap();
+    let owner_is = |owner: i64| move |machine: &Machine| node(machine).is_some_and(|(of, _)| of == owner);
+    let ours = here.txn().create_with(PATH, "ours", CreateMode::Ephemeral);
+    let ours = tokio::spawn(async move { ours.commit().await });
+    within("our node", server.wait_until(owner_is(session))).await.unwrap();
+    // The client hears of the change behind the list.
+    seen.release();
+    within("the list", list.hit()).await.unwrap();
+    told.release();
+    within("the read behind the list", behind.hit()).await.unwrap();
+    ours.await.unwrap().unwrap();
+    assert!(server.delete_node(PATH));
+    let theirs = register(&rival, "theirs");
+    registered(&theirs).await;
+    behind.release();
+    let mut watch = registration.watch();
+    state_is(&mut watch, |state| matches!(state, PresenceState::Conflict { .. })).await;
+    here.znodes().read("/").await.unwrap();
+    assert_eq!(server.sessions(), sessions);
 }
 
 #[tokio::test]
