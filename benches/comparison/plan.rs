@@ -235,6 +235,8 @@ impl Row {
         let length = match self.length {
             Whole => String::new(),
             Timed if options.quick => "t=1 warm=1".to_owned(),
+            // Java compiles its code while it runs, which takes long on two cores.
+            Timed if peer == Peer::Curator => "t=2 warm=12".to_owned(),
             Timed => "t=2 warm=3".to_owned(),
             Counted if options.quick => "n=200 warmn=200".to_owned(),
             // A cycle takes some ten milliseconds.
