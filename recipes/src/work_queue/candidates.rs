@@ -231,7 +231,6 @@ impl ItemCandidates {
     pub(super) fn collided(&mut self, item: &ItemName) {
         self.use_up(item.shard(), ITEMS_PER_TAKE, 1);
         self.window = self.window.saturating_mul(2).clamp(WINDOW_MIN, WINDOW_MAX);
-        self.drawn.clear();
     }
 
     /// Another process has ended the item. Where one item is gone, others are: the list serves fewer takes.

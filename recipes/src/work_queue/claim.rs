@@ -36,6 +36,8 @@ pub(super) enum ClaimTry<T> {
     Claimed(Claimed<T>),
     /// Another taker was faster: others may be at the same place of the queue.
     Collision,
+    /// The same, since the item was read. What was read with it may be old as well.
+    LateCollision,
     /// Nobody can have the item now: go on to the next one.
     Next,
 }
@@ -99,7 +101,7 @@ impl<T: SharedData> WorkQueue<T> {
         }
         let stored = stored.claimed_by(worker.name());
         let Some(claimed_at) = self.commit_claim(worker, &item, &stored, deadline).await? else {
-            return Ok(ClaimTry::Collision);
+            return Ok(ClaimTry::LateCollision);
         };
         let version = stat.version.wrapping_add(1);
         Ok(ClaimTry::Claimed(Claimed { stored, value, claimed_at, version }))

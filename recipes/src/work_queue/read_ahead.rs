@@ -100,11 +100,19 @@ impl ReadAhead {
         self.ended.notified()
     }
 
-    /// Forgets what was read: others take the same items.
+    /// Forgets what was read: the items may be others.
     pub(super) fn forget(&self) {
         let mut items = self.items.lock();
         items.read.clear();
         items.ahead = 0;
+    }
+
+    /// An item was claimed by another process since it was read. The next request reads half as many.
+    pub(super) fn was_late(&self) {
+        let mut items = self.items.lock();
+        items.read.clear();
+        // The next request doubles it.
+        items.ahead /= 4;
     }
 
     /// An item was claimed, so what was read of it is old.
@@ -234,14 +242,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_read_is_forgotten_after_a_claim_and_after_a_collision() {
-        let (ahead, candidates) = (Arc::<ReadAhead>::default(), free(30));
-        assert_eq!(read(&ahead, &pop(&candidates), &candidates), 2);
+    async fn what_was_read_is_forgotten_after_a_claim_and_after_a_late_one_half_as_much_is_read() {
+        let (ahead, candidates) = (Arc::<ReadAhead>::default(), free(60));
+        let take = || read(&ahead, &pop(&candidates), &candidates);
+        assert_eq!(take(), 2);
         let second = pop(&candidates);
         ahead.claimed(&second);
         assert_eq!(read(&ahead, &second, &candidates), 3);
+        assert_eq!([take(), take(), take()], [0, 0, 5]);
+        ahead.was_late();
+        assert_eq!([take(), take(), take()], [3, 0, 0]);
+        assert_eq!(take(), 5);
         ahead.forget();
-        assert_eq!(read(&ahead, &pop(&candidates), &candidates), 2);
+        assert_eq!(take(), 2);
     }
 
     #[tokio::test(start_paused = true)]

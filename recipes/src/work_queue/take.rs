@@ -149,9 +149,10 @@ impl<T: SharedData> WorkQueue<T> {
                     return Ok(WorkItem::new(worker, &item, freed, claimed, self)?);
                 }
                 // Another process is at the same place of the queue.
-                ClaimTry::Collision => {
+                ClaimTry::Collision => self.shared.candidates.lock().collided(&item),
+                ClaimTry::LateCollision => {
                     self.shared.candidates.lock().collided(&item);
-                    self.shared.read_ahead.forget();
+                    self.shared.read_ahead.was_late();
                 }
                 ClaimTry::Next => {}
             }

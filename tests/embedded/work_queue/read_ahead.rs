@@ -78,6 +78,25 @@ async fn a_take_that_nobody_polls_holds_up_no_other_take() {
 }
 
 #[tokio::test]
+async fn an_item_that_is_gone_leaves_the_others_that_were_read_with_it() {
+    let server_fixture = server().await;
+    let here = queue(&client(&server_fixture).await);
+    put(&queue(&server_fixture.rival), &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]).await;
+    let reads = When::op(Op::MultiRead).path(&format!("{ITEMS}/*")).always();
+    let reads = server_fixture.server.fault(reads, Fault::DelayReply(Duration::ZERO));
+    for item in ["a", "b", "c", "d", "e"] {
+        let taken = take(&here).await;
+        assert_eq!(taken.value(), item);
+        taken.done().await.unwrap();
+    }
+    // Two at first, then three, and now all five.
+    assert_eq!(reads.hits(), 2);
+    assert!(server_fixture.server.delete_node(&format!("{ITEMS}/100-0000000006")));
+    drain(&here).await;
+    assert_eq!((reads.hits(), written(&server_fixture).concat()), (3, "fhij".to_owned()));
+}
+
+#[tokio::test]
 async fn the_time_of_a_take_ends_while_its_read_has_no_answer() {
     let server_fixture = server().await;
     let here = queue(&client(&server_fixture).await);
