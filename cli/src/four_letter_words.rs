@@ -42,13 +42,14 @@ impl Words {
         timeout(ANSWER, talk).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// The `tickTime` that the first of these servers tells which answers. Servers tell it if their
+    /// The `tickTime` of the first of these servers that tells it. Servers tell it if their
     /// `4lw.commands.whitelist` has `conf`.
     pub(crate) async fn tick_time(&self, addresses: &[Address]) -> Option<Duration> {
         for address in addresses {
-            if let Ok(answer) = self.ask(address, "conf").await {
-                let tick = answer.lines().find_map(|line| line.strip_prefix("tickTime="));
-                return Some(Duration::from_millis(tick?.trim().parse().ok()?));
+            let answer = self.ask(address, "conf").await.unwrap_or_default();
+            let tick = answer.lines().find_map(|line| line.strip_prefix("tickTime="));
+            if let Some(tick) = tick.and_then(|millis| millis.trim().parse().ok()) {
+                return Some(Duration::from_millis(tick));
             }
         }
         None

@@ -36,7 +36,6 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tokio::runtime::Runtime;
-use tokio::signal::ctrl_c;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tracing::level_filters::LevelFilter;
@@ -114,6 +113,7 @@ async fn work(options: &Options) -> Result<(), Failure> {
     };
     let servers = options.connect.clone().or_else(|| embedded.as_ref().map(TestServer::connect_string));
     with_manager(servers.unwrap_or_default().as_str(), async |manager| {
+        let signalled = signalled()?;
         let worked_on = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
         for task in 0..options.tasks {
@@ -128,7 +128,7 @@ async fn work(options: &Options) -> Result<(), Failure> {
         }
         let ended = tokio::select! {
             biased;
-            signalled = signalled() => signalled,
+            () = signalled => Ok(()),
             ended = end_of(&mut tasks) => ended,
         };
         // Drops what a signal or an error has left of the work, and by that its guards.
@@ -148,14 +148,16 @@ async fn end_of(tasks: &mut JoinSet<Result<(), Failure>>) -> Result<(), Failure>
 }
 
 /// Until Ctrl-C or SIGTERM. From then on neither ends the process: it has less than half a minute to go.
-async fn signalled() -> Result<(), Failure> {
+fn signalled() -> Result<impl Future<Output = ()>, Failure> {
+    let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
-    tokio::select! {
-        biased;
-        interrupted = ctrl_c() => interrupted?,
-        _ = terminated.recv() => {}
-    }
-    Ok(())
+    Ok(async move {
+        tokio::select! {
+            biased;
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+        }
+    })
 }
 
 /// One order, and one trace. The spans of lockkeeper are below the span of this function.

@@ -264,6 +264,7 @@ mod tests {
             environment: Arc::new(ThisMachine::here().unwrap()),
             purpose: SessionPurpose::Locks,
             lacks_containers: AtomicBool::new(false),
+            lacks_multi_read: AtomicBool::new(false),
             hang_ups: Arc::default(),
             zxids: Arc::default(),
         }

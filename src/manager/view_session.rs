@@ -66,6 +66,7 @@ impl ManagerInner {
             environment: Arc::clone(&session.environment),
             purpose: SessionPurpose::Views,
             lacks_containers: AtomicBool::new(false),
+            lacks_multi_read: AtomicBool::new(false),
             hang_ups: Arc::clone(&session.hang_ups),
             zxids: Arc::clone(&session.zxids),
         };

@@ -27,6 +27,8 @@ pub(crate) struct SessionSettings {
     pub(crate) purpose: SessionPurpose,
     /// Whether the servers have said that they do not support container nodes.
     pub(crate) lacks_containers: AtomicBool,
+    /// Whether the servers have said that they do not read several nodes by one request.
+    pub(crate) lacks_multi_read: AtomicBool,
     /// The connections that broke at requests which some servers do not know.
     pub(crate) hang_ups: Arc<Mutex<HangUps>>,
     /// The transactions that the manager has seen, in all its sessions.

@@ -1,3 +1,5 @@
+use std::sync::atomic::Ordering;
+
 use super::handle::{Znodes, read_in_sync};
 use crate::error::{Error, Operation, Refusal};
 use crate::session::{Session, Suspect};
@@ -57,6 +59,9 @@ impl Znodes {
         let Some(first) = whole.first() else { return Ok(Vec::new()) };
         let whole = &whole;
         let read = |session: Session, deadline| async move {
+            if session.settings().lacks_multi_read.load(Ordering::Relaxed) {
+                return Err(WireError::Refused(Refusal::Unimplemented));
+            }
             let room = session.reserve_reads(whole.len(), deadline).await?;
             let paths: Vec<String> = whole.iter().take(room.reads()).map(ZnodePath::to_string).collect();
             let answers =
@@ -64,6 +69,10 @@ impl Znodes {
                     // Some servers close the connection on such a request instead of refusing it.
                     Err(WireError::Broken(_)) if session.hangs_up_on(Suspect::MultiRead) => {
                         return Err(WireError::Refused(Refusal::Unimplemented));
+                    }
+                    Err(refused @ WireError::Refused(Refusal::Unimplemented)) => {
+                        session.settings().lacks_multi_read.store(true, Ordering::Relaxed);
+                        return Err(refused);
                     }
                     answers => answers?,
                 };

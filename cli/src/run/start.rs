@@ -76,12 +76,15 @@ fn warn_of_servers(
     nest: &Nest,
 ) -> Option<TickQuestion> {
     match connection.other_timeout(manager.session_timeout()).ok()? {
-        Some(other) if other.is_unsafe || !options.quiet => warn(other.text),
-        Some(_) => {}
-        None if nest.is_within_another() => {}
-        None => return TickQuestion::ask(connection).ok(),
+        Some(other) if other.is_unsafe => {
+            warn(other.text);
+            return None;
+        }
+        Some(other) if !options.quiet => warn(other.text),
+        Some(_) | None => {}
     }
-    None
+    // The servers may have limits of their own for a timeout, which tell nothing of their tick.
+    if nest.is_within_another() { None } else { TickQuestion::ask(connection).ok() }
 }
 
 async fn run_with(

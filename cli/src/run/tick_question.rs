@@ -24,7 +24,7 @@ impl TickQuestion {
     pub(super) fn ask(connection: &ConnectionOptions) -> Result<Self, Failure> {
         let settings = connection.with_file()?;
         let (words, mut servers) = (connection.words()?, addresses(settings.servers()?));
-        // Not the same server for all commands of all machines.
+        // Not the same server for all commands.
         let first = usize::try_from(std::process::id()).unwrap_or_default().checked_rem(servers.len());
         servers.rotate_left(first.unwrap_or_default());
         let answer = tokio::spawn(async move { words.tick_time(&servers).await });

@@ -57,6 +57,8 @@ pub(super) struct ItemCandidates {
     delayed: HashMap<ItemName, i64>,
     /// How many takes the last look still serves.
     left: usize,
+    /// How many looks were recorded.
+    looks: u64,
     /// Takes are among so many first items of the same priority: twice as many after each collision with
     /// another process, and fewer after each take. One, as long as no other process takes items.
     window: usize,
@@ -133,6 +135,7 @@ impl ItemCandidates {
         self.claimed.retain(|item, worker| stays(item, workers.contains(worker)));
         self.delayed.retain(|item, due| stays(item, *due > now));
         self.workers = workers;
+        self.looks += 1;
         let ready: usize = self.shards.values().map(|items| items.ready.len()).sum();
         // In the layouts of other clients a look lists all items.
         let most = if layout.is_own() { LOOK_MAX } else { usize::MAX };
@@ -259,6 +262,22 @@ impl ItemCandidates {
             items.ready.remove(item);
             items.tried.remove(item);
         }
+    }
+
+    /// How many looks were recorded.
+    pub(super) fn looks(&self) -> u64 {
+        self.looks
+    }
+
+    /// The item names this worker, whose node existed after so many looks. A later look may have shown that
+    /// it is gone, and nobody would be told again: then the next take looks, and this returns `false`.
+    pub(super) fn met_claim_after(&mut self, looks: u64, item: &ItemName, worker: &str) -> bool {
+        if self.looks == looks {
+            self.met_claim(item.clone(), worker);
+            return true;
+        }
+        self.forget_look();
+        false
     }
 
     /// The item names this worker, whose node exists.

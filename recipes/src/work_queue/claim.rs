@@ -258,13 +258,19 @@ impl<T: SharedData> WorkQueue<T> {
         deadline: Deadline,
     ) -> Result<bool, NotTaken> {
         let Some(claim) = &stored.claim else { return Ok(true) };
-        let is_listed = self.shared.candidates.lock().has_worker(claim);
+        let (is_listed, looks) = {
+            let candidates = self.shared.candidates.lock();
+            (candidates.has_worker(claim), candidates.looks())
+        };
         let mut known = if is_listed { ClaimNode::Exists } else { ClaimNode::Unread };
         loop {
             match judge(stored, known) {
                 Verdict::Free => return Ok(true),
                 Verdict::Claimed | Verdict::NotDue(_) | Verdict::Exhausted => {
-                    self.shared.candidates.lock().met_claim(item.clone(), claim);
+                    if !self.shared.candidates.lock().met_claim_after(looks, item, claim) {
+                        // The taker that looked may wait already.
+                        self.shared.free.announce();
+                    }
                     return Ok(false);
                 }
                 Verdict::ReadClaim => {

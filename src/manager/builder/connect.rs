@@ -202,6 +202,7 @@ impl ConnectionManagerBuilder {
             environment,
             purpose: SessionPurpose::Locks,
             lacks_containers: AtomicBool::new(false),
+            lacks_multi_read: AtomicBool::new(false),
             hang_ups: Arc::default(),
             zxids: Arc::default(),
         };

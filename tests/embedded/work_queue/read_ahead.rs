@@ -5,9 +5,11 @@ use std::time::Duration;
 use lockkeeper::config::{Acl, Permissions};
 use lockkeeper::znodes::Version;
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
+use tokio::time::Instant;
 
 use super::{ITEMS, Layout, Queue, client, drain, put, queue, server, take, write, written};
 use crate::limit::within;
+use crate::server_fixture::builder;
 
 #[tokio::test]
 async fn what_another_process_did_with_an_item_since_it_was_read_ahead_is_seen() {
@@ -84,48 +86,57 @@ async fn an_item_that_is_gone_leaves_the_others_that_were_read_with_it() {
     put(&queue(&server_fixture.rival), &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]).await;
     let reads = When::op(Op::MultiRead).path(&format!("{ITEMS}/*")).always();
     let reads = server_fixture.server.fault(reads, Fault::DelayReply(Duration::ZERO));
+    let began = Instant::now();
     for item in ["a", "b", "c", "d", "e"] {
         let taken = take(&here).await;
         assert_eq!(taken.value(), item);
         taken.done().await.unwrap();
     }
-    // Two at first, then three, and now all five.
-    assert_eq!(reads.hits(), 2);
     assert!(server_fixture.server.delete_node(&format!("{ITEMS}/100-0000000006")));
     drain(&here).await;
-    assert_eq!((reads.hits(), written(&server_fixture).concat()), (3, "fhij".to_owned()));
+    assert_eq!(written(&server_fixture).concat(), "fhij");
+    // Two at first, then three, then all five. On a slow machine they are read again after a second.
+    assert!(reads.hits() == 3 || began.elapsed() > Duration::from_secs(1), "{}", reads.hits());
 }
 
 #[tokio::test]
 async fn the_time_of_a_take_ends_while_its_read_has_no_answer() {
     let server_fixture = server().await;
-    let here = queue(&client(&server_fixture).await);
-    put(&queue(&server_fixture.rival), &["a", "b"]).await;
-    let reads = When::op(Op::MultiRead).path(&format!("{ITEMS}/*"));
+    // A request alone ends later than the test waits.
+    let here = builder(&server_fixture.server.connect_string()).operation_timeout(Duration::from_secs(3600));
+    let here = queue(&here.connect().await.unwrap());
+    put(&queue(&server_fixture.rival), &["a", "b", "c", "d"]).await;
+    write(take(&here).await).await.unwrap();
+    write(take(&here).await).await.unwrap();
+    let reads = When::op(Op::MultiRead).path(&format!("{ITEMS}/*")).always();
     let held = server_fixture.server.fault(reads, Fault::HoldReply);
-    let taking = here.take_timeout(Duration::from_secs(1));
-    let error = within("the end of the call", taking).await.unwrap().unwrap_err();
-    assert!(error.is_timeout() && held.hits() == 1, "{error}");
+    let taking = async {
+        // On a busy machine the first ones may end before they read.
+        loop {
+            let error = here.take_timeout(Duration::from_millis(200)).await.unwrap_err();
+            assert!(error.is_timeout(), "{error}");
+            if held.hits() > 0 {
+                break;
+            }
+        }
+    };
+    within("the end of a call whose read is sent", taking).await.unwrap();
+    held.disarm();
     held.release();
     drain(&here).await;
-    assert_eq!(written(&server_fixture), ["a", "b"]);
+    assert_eq!(written(&server_fixture), ["a", "b", "c", "d"]);
 }
 
 #[tokio::test]
 async fn servers_that_do_not_read_several_nodes_at_once_serve_each_item_by_itself() {
-    for (fault, hits) in
-        [(Fault::Refuse(ErrorCode::Unimplemented), None), (Fault::DropConnectionBefore, Some(3))]
-    {
+    for (fault, hits) in [(Fault::Refuse(ErrorCode::Unimplemented), 1), (Fault::DropConnectionBefore, 3)] {
         let server_fixture = server().await;
         let here = queue(&client(&server_fixture).await);
         put(&queue(&server_fixture.rival), &["a", "b", "c", "d", "e", "f"]).await;
         let several = server_fixture.server.fault(When::op(Op::MultiRead).always(), fault);
         drain(&here).await;
         assert_eq!(written(&server_fixture), ["a", "b", "c", "d", "e", "f"], "{fault:?}");
-        assert!(
-            several.hits() > 0 && hits.is_none_or(|hits| several.hits() == hits),
-            "{fault:?}: {several:?}"
-        );
+        assert_eq!(several.hits(), hits, "{fault:?}");
     }
 }
 

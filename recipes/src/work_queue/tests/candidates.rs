@@ -58,6 +58,17 @@ fn an_item_is_skipped_as_long_as_the_node_of_its_worker_is_listed() {
 }
 
 #[test]
+fn a_worker_that_was_seen_before_a_later_look_claims_nothing() {
+    let mut candidates = look(ItemLayout::Own, &names(&[1]), &[], 0);
+    let (tried, looks) = (candidates.next(0).unwrap(), candidates.looks());
+    look_again(&mut candidates, ItemLayout::Own, &names(&[1]), &[], 0);
+    assert!(!candidates.met_claim_after(looks, &tried, "gone"));
+    assert_eq!((candidates.next(0), candidates.pop(0)), (None, Some(item(1))), "the next take looks");
+    assert!(candidates.met_claim_after(candidates.looks(), &item(1), "here"));
+    assert!(candidates.has_worker("here") && candidates.pop(0).is_none());
+}
+
+#[test]
 fn a_delayed_item_is_skipped_until_it_is_due() {
     let mut candidates = ItemCandidates::default();
     candidates.met_delay(item(1), 10);
