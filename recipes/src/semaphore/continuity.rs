@@ -136,6 +136,8 @@ mod tests {
         assert!(last.after(1).is_none());
         assert!(keeps(&[lease(i32::MAX)], &names(&[i32::MAX, 4]), 2));
         assert!(!keeps(&[lease(i32::MAX)], &names(&[i32::MAX, 4]), 1));
+        assert!(!keeps(&[lease(-5)], &names(&[-5, 4]), 1));
+        assert!(!keeps(&[lease(4)], &names(&[4, i32::MAX]), 1));
     }
 
     #[test]

@@ -156,8 +156,8 @@ async fn a_node_with_a_longer_name_does_not_show_that_the_session_was_replaced()
     assert_eq!(server.sessions(), sessions);
 }
 
-/// The node that the list shows is ours, and both the one that was read before and the one that is read behind
-/// the list are of another process.
+/// The node that the list shows is ours, and both the one that was read before and the one that is read
+/// behind the list are of another process.
 #[tokio::test]
 async fn a_node_that_was_ours_for_a_moment_does_not_show_that_the_session_was_replaced() {
     // So the answer to the transaction does not show that the session owns the node.
@@ -172,8 +172,8 @@ async fn a_node_that_was_ours_for_a_moment_does_not_show_that_the_session_was_re
     server.drop_connections();
     let of_here = |op| When::op(op).path(PATH).session(session);
     let seen = server.fault(of_here(Op::GetData), Fault::HoldReply);
-    let told = When::event_kind(EventKind::Deleted).path(PATH).session(session);
-    let told = server.fault(told, Fault::HoldReply);
+    let event = When::event_kind(EventKind::Deleted).path(PATH).session(session);
+    let event = server.fault(event, Fault::HoldReply);
     let list = server.fault(of_here(Op::GetEphemerals), Fault::DelayReply(Duration::ZERO));
     let behind = server.fault(of_here(Op::Exists), Fault::HoldRequest);
     let registration = register(&here, "here");
@@ -186,7 +186,7 @@ async fn a_node_that_was_ours_for_a_moment_does_not_show_that_the_session_was_re
     // The client hears of the change behind the list.
     seen.release();
     within("the list", list.hit()).await.unwrap();
-    told.release();
+    event.release();
     within("the read behind the list", behind.hit()).await.unwrap();
     ours.await.unwrap().unwrap();
     assert!(server.delete_node(PATH));
