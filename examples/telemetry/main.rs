@@ -147,7 +147,7 @@ async fn end_of(tasks: &mut JoinSet<Result<(), Failure>>) -> Result<(), Failure>
     Ok(())
 }
 
-/// Until Ctrl-C or SIGTERM. From then on neither ends the process: it has less than half a minute to go.
+/// Resolves at Ctrl-C or SIGTERM. After this call neither ends the process: it has half a minute to go then.
 fn signalled() -> Result<impl Future<Output = ()>, Failure> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;

@@ -269,8 +269,9 @@ impl ItemCandidates {
         self.looks
     }
 
-    /// The item names this worker, whose node existed after so many looks. A later look may have shown that
-    /// it is gone, and nobody would be told again: then the next take looks, and this returns `false`.
+    /// The item names this worker, whose node existed at some time after so many looks. A later look may have
+    /// shown that it is gone, and nobody would be told again: then the next take looks, and this returns
+    /// `false`.
     pub(super) fn met_claim_after(&mut self, looks: u64, item: &ItemName, worker: &str) -> bool {
         if self.looks == looks {
             self.met_claim(item.clone(), worker);

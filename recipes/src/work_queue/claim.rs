@@ -47,6 +47,8 @@ struct ReadItem<'a> {
     name: &'a ItemName,
     path: &'a ZnodePath,
     stat: &'a Stat,
+    /// How many looks were recorded when it was read.
+    looks: u64,
 }
 
 impl<T: SharedData> WorkQueue<T> {
@@ -62,7 +64,8 @@ impl<T: SharedData> WorkQueue<T> {
             self.shared.candidates.lock().missed(name);
             return Ok(ClaimTry::Collision);
         };
-        let item = ReadItem { name, path: &path, stat: &stat };
+        let looks = self.shared.candidates.lock().looks();
+        let item = ReadItem { name, path: &path, stat: &stat, looks };
         let stored = match self.layout.decode(name, &data, stat.version) {
             NodeData::Item(stored) => stored,
             NodeData::Several(values) => {
@@ -71,7 +74,7 @@ impl<T: SharedData> WorkQueue<T> {
             }
             NodeData::Unreadable(cause) => return Err(self.unreadable(&item, cause.to_owned()).into()),
         };
-        if !self.is_free(name, &stored, deadline).await? {
+        if !self.is_free(&item, &stored, deadline).await? {
             return Ok(ClaimTry::Collision);
         }
         match judge_free(&stored, self.now(), self.attempts_max) {
@@ -155,7 +158,7 @@ impl<T: SharedData> WorkQueue<T> {
                 worker.claim_ended();
                 debug!(%path, "another worker was faster");
                 if refusal == Refusal::NodeExists {
-                    self.shared.candidates.lock().met_claim(item.name.clone(), item.name.as_str());
+                    self.met_claim(item, item.name.as_str());
                 }
                 Ok(None)
             }
@@ -234,7 +237,7 @@ impl<T: SharedData> WorkQueue<T> {
             Err(TxnError::Refused { .. }) if worker.record.is_broken() => Err(NotTaken::Restart),
             Err(error) if self.is_without_directory(item, &error) => Ok(self.make_claims_directory().await?),
             Err(TxnError::Refused { refusal: Refusal::NodeExists, .. }) if self.claims.is_some() => {
-                self.shared.candidates.lock().met_claim(item.name.clone(), item.name.as_str());
+                self.met_claim(item, item.name.as_str());
                 Ok(())
             }
             Ok(_) | Err(TxnError::Refused { .. }) => Ok(()),
@@ -253,24 +256,18 @@ impl<T: SharedData> WorkQueue<T> {
     /// Whether no worker has the item. In the layouts of other clients, the transaction of the claim decides.
     async fn is_free(
         &self,
-        item: &ItemName,
+        item: &ReadItem<'_>,
         stored: &StoredItem,
         deadline: Deadline,
     ) -> Result<bool, NotTaken> {
         let Some(claim) = &stored.claim else { return Ok(true) };
-        let (is_listed, looks) = {
-            let candidates = self.shared.candidates.lock();
-            (candidates.has_worker(claim), candidates.looks())
-        };
+        let is_listed = self.shared.candidates.lock().has_worker(claim);
         let mut known = if is_listed { ClaimNode::Exists } else { ClaimNode::Unread };
         loop {
             match judge(stored, known) {
                 Verdict::Free => return Ok(true),
                 Verdict::Claimed | Verdict::NotDue(_) | Verdict::Exhausted => {
-                    if !self.shared.candidates.lock().met_claim_after(looks, item, claim) {
-                        // The taker that looked may wait already.
-                        self.shared.free.announce();
-                    }
+                    self.met_claim(item, claim);
                     return Ok(false);
                 }
                 Verdict::ReadClaim => {
@@ -281,6 +278,14 @@ impl<T: SharedData> WorkQueue<T> {
                     };
                 }
             }
+        }
+    }
+
+    /// The item has this claim, as it was seen after the item was read.
+    fn met_claim(&self, item: &ReadItem<'_>, claim: &str) {
+        if !self.shared.candidates.lock().met_claim_after(item.looks, item.name, claim) {
+            // The taker that looked may wait already.
+            self.shared.free.announce();
         }
     }
 

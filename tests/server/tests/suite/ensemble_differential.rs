@@ -70,6 +70,8 @@ impl Comparison {
 
     async fn play(&mut self, steps: &[Step]) {
         for step in steps {
+            // A server that does not answer ends the test without a comparison.
+            println!("{step}");
             let [real, ours] = &mut self.players;
             let (real, ours) = tokio::join!(real.play(step), ours.play(step));
             self.compare(step.to_string(), &real, &ours);
@@ -97,7 +99,8 @@ async fn compare(seeds: impl Iterator<Item = u64>) {
         let builder = TestServer::builder().tick(tick).ttl_nodes(true);
         let builder = builder.session_timeouts(tick * 2, Duration::from_secs(60));
         let ours = builder.container_interval(hour).start_ensemble(3).await.unwrap();
-        let real_at = real.iter().map(|server| server.address.clone()).collect();
+        let real_at: Vec<String> = real.iter().map(|server| server.address.clone()).collect();
+        println!("seed {seed}, the real servers are at {real_at:?}");
         let players = [Player::new("real", real_at), Player::new("ours", addresses(&ours))];
         let mut comparison = Comparison { players, history: Vec::new(), seed, compared: 0 };
         let script = Script::new(seed);

@@ -268,7 +268,8 @@ impl Conn {
             self.stream.read_exact(&mut frame).await?;
             Ok(frame)
         };
-        timeout(PATIENCE, read).await.expect("the server does not answer")
+        let read = timeout(PATIENCE, read).await;
+        read.unwrap_or_else(|_| panic!("the server does not answer: {:?}", self.stream.peer_addr()))
     }
 
     /// The next reply; events before it are kept.
