@@ -92,9 +92,16 @@ async fn an_item_that_is_gone_leaves_the_others_that_were_read_with_it() {
         assert_eq!(taken.value(), item);
         taken.done().await.unwrap();
     }
-    assert!(server_fixture.server.delete_node(&format!("{ITEMS}/100-0000000006")));
-    drain(&here).await;
-    assert_eq!(written(&server_fixture).concat(), "fhij");
+    // The next look shows an item that is gone when it is read.
+    let look = When::ops([Op::GetChildren, Op::GetChildren2]).path(ITEMS);
+    let look = server_fixture.server.fault(look, Fault::HoldReply);
+    let deleting = async {
+        within("a look", look.hit()).await.unwrap();
+        assert!(server_fixture.server.delete_node(&format!("{ITEMS}/100-0000000005")));
+        look.release();
+    };
+    tokio::join!(drain(&here), deleting);
+    assert_eq!(written(&server_fixture).concat(), "ghij");
     // Two at first, then three, then all five. On a slow machine they are read again after a second.
     assert!(reads.hits() == 3 || began.elapsed() > Duration::from_secs(1), "{}", reads.hits());
 }
@@ -102,8 +109,9 @@ async fn an_item_that_is_gone_leaves_the_others_that_were_read_with_it() {
 #[tokio::test]
 async fn the_time_of_a_take_ends_while_its_read_has_no_answer() {
     let server_fixture = server().await;
-    // A request alone ends later than the test waits.
-    let here = builder(&server_fixture.server.connect_string()).operation_timeout(Duration::from_secs(3600));
+    // A request alone, and a connection without answers, end later than the test waits.
+    let hour = Duration::from_secs(3600);
+    let here = builder(&server_fixture.server.connect_string()).operation_timeout(hour).session_timeout(hour);
     let here = queue(&here.connect().await.unwrap());
     put(&queue(&server_fixture.rival), &["a", "b", "c", "d"]).await;
     write(take(&here).await).await.unwrap();
