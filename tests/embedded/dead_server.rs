@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::limit::within;
-use crate::server_fixture::{SESSION, TICK, builder};
+use crate::server_fixture::{SESSION, TICK, builder, servers};
 
 /// A server that never answers. It counts the connections that ask for a session.
 struct SilentServer {
@@ -64,7 +64,7 @@ async fn connected(server: &TestServer) -> (SilentServer, ConnectionManager) {
 /// The client tries the servers in random order, so each of many clients is a sample.
 #[tokio::test]
 async fn a_dead_server_of_two_costs_one_attempt_at_connect_and_one_at_a_broken_link() {
-    let server = TestServer::builder().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60));
+    let server = servers().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60));
     let server = server.start().await.unwrap();
     let connecting = join_all((0..24).map(|_| connected(&server)));
     let clients = within("all connections", connecting).await.unwrap();

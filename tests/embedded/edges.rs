@@ -15,7 +15,7 @@ use lockkeeper_testserver::{ErrorCode, Fault, Isolation, Op, TestEnsemble, TestS
 
 use crate::limit::within;
 use crate::oracle::Oracle;
-use crate::server_fixture::{LOCK, ServerFixture, TICK, builder, queue_nodes};
+use crate::server_fixture::{LOCK, ServerFixture, TICK, builder, queue_nodes, servers};
 
 async fn make_directory(server_fixture: &ServerFixture) {
     Mutex::new(&server_fixture.rival, LOCK).unwrap().acquire().await.unwrap().release().await.unwrap();
@@ -161,7 +161,7 @@ async fn a_session_replaced_while_it_had_no_node_is_lost_at_its_next_create() {
 /// shows it. The next connection carries the session of the nodes, and not that of the manager.
 #[tokio::test]
 async fn a_node_whose_owner_was_not_seen_verifies_no_later_connection() {
-    let server = TestServer::builder().stat_in_multi(false).start().await.unwrap();
+    let server = servers().stat_in_multi(false).start().await.unwrap();
     let manager = builder(&server.connect_string()).session_timeout(Duration::from_secs(30));
     let manager = manager.connect().await.unwrap();
     let locks = ["/locks/a", "/locks/b"].map(|path| Mutex::new(&manager, path).unwrap());
@@ -230,7 +230,7 @@ struct ThreeServers {
 
 impl ThreeServers {
     async fn start() -> Self {
-        let ensemble = TestServer::builder()
+        let ensemble = servers()
             .tick(TICK)
             .session_timeouts(TICK * 2, Duration::from_secs(600))
             .relay_touches(true)

@@ -17,7 +17,7 @@ use lockkeeper_testserver::tree::Owner as NodeOwner;
 use lockkeeper_testserver::{Builder, ErrorCode, Fault, Op, TestServer, When};
 
 use crate::limit::within;
-use crate::server_fixture::{LOCK, ServerFixture, TICK, builder};
+use crate::server_fixture::{LOCK, ServerFixture, TICK, builder, servers};
 
 /// A session that no pause of a busy machine ends.
 const LONG: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ const CONNECTS_MAX: usize = 4;
 const CREATES_MAX: usize = 8;
 
 fn server_builder() -> Builder {
-    TestServer::builder().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60))
+    servers().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60))
 }
 
 async fn connected(server: &TestServer, session: Duration) -> ConnectionManager {

@@ -14,6 +14,7 @@ use lockkeeper_testserver::{Fault, Op, TestServer, When};
 use tokio::task::JoinHandle;
 
 use crate::limit::within;
+use crate::server_fixture::servers;
 
 /// No test waits so long: the server's clock is moved.
 pub(crate) const WINDOW: Duration = Duration::from_secs(600);
@@ -29,8 +30,7 @@ pub(crate) async fn connect(server: &TestServer) -> ConnectionManager {
 }
 
 pub(crate) async fn connected() -> (TestServer, ConnectionManager) {
-    let server =
-        TestServer::builder().session_timeouts(Duration::from_secs(1), SESSION).start().await.unwrap();
+    let server = servers().session_timeouts(Duration::from_secs(1), SESSION).start().await.unwrap();
     let manager = connect(&server).await;
     (server, manager)
 }

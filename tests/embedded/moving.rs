@@ -11,13 +11,13 @@ use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::{ErrorCode, Fault, Op, TestEnsemble, TestServer, When};
 
 use crate::limit::{becomes, within};
-use crate::server_fixture::{LOCK, SESSION, TICK, builder, children};
+use crate::server_fixture::{LOCK, SESSION, TICK, builder, children, servers};
 
 /// So long that only the tested events end a session.
 const LONG: Duration = Duration::from_secs(30);
 
 async fn ensemble() -> TestEnsemble {
-    let servers = TestServer::builder().tick(TICK).session_timeouts(TICK * 2, LONG * 2);
+    let servers = servers().tick(TICK).session_timeouts(TICK * 2, LONG * 2);
     servers.start_ensemble(3).await.unwrap()
 }
 

@@ -16,7 +16,7 @@ use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::{ErrorCode, Fault, Op, TestServer, When};
 
 use crate::limit::within;
-use crate::server_fixture::{LOCK, ServerFixture, TICK, builder};
+use crate::server_fixture::{LOCK, ServerFixture, TICK, builder, servers};
 
 /// The budget: for some contenders.
 const BUDGET: usize = 2_048;
@@ -212,7 +212,7 @@ async fn every_session_of_a_pool_has_a_budget_of_its_own() {
 /// A record above the limit would stop the server for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shutdown_deletes_its_nodes_before_it_closes_a_session_with_a_large_record() {
-    let server = TestServer::builder()
+    let server = servers()
         .tick(TICK)
         .session_timeouts(TICK * 2, Duration::from_secs(60))
         .close_record_max(80 * 1_024)
@@ -241,7 +241,7 @@ async fn a_shutdown_deletes_its_nodes_before_it_closes_a_session_with_a_large_re
 /// The other side of the test above: without the deletes, the server does not survive.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_of_these_tests_stops_for_ever_when_the_record_of_a_close_is_too_large() {
-    let server = TestServer::builder().close_record_max(1_000).start().await.unwrap();
+    let server = servers().close_record_max(1_000).start().await.unwrap();
     let manager = builder(&server.connect_string()).session_timeout(SESSION).connect().await.unwrap();
     manager.znodes().create(filler(), b"", CreateMode::Ephemeral).await.unwrap();
     let _ = manager.shutdown().await;

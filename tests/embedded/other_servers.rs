@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use lockkeeper::manager::State;
 use lockkeeper::znodes::{CreateMode, Version};
-use lockkeeper::{ChildrenView, ConnectionManager, Mutex, RwLock, Semaphore, TreeView};
+use lockkeeper::{ChildrenView, ConnectionManager, Mutex, NodeView, RwLock, Semaphore, TreeView};
 use lockkeeper_testserver::{Op, TestServer};
 
 use crate::limit::within;
 use crate::oracle::Oracle;
-use crate::server_fixture::{LOCK, TICK, builder};
+use crate::server_fixture::{LOCK, TICK, builder, servers};
 
 /// Without breaks, no session ends.
 const LONG: Duration = Duration::from_secs(30);
 
 async fn start() -> TestServer {
-    let builder = TestServer::builder().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60));
+    let builder = servers().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60));
     builder.like_clickhouse().start().await.unwrap()
 }
 
@@ -138,10 +138,45 @@ async fn views_show_every_change_one_read_after_its_event() {
     within("the child", shown).await.unwrap();
 }
 
+/// The session of views only reads, and it pings only while it is idle.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_view_whose_session_ends_as_it_only_reads_shows_every_later_change() {
+    let builder = servers().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60));
+    let servers = builder.like_clickhouse().start_ensemble(2).await.unwrap();
+    let [leader, follower] = [0, 1].map(|index| servers.server(index).unwrap());
+    let manager = client(follower, Duration::from_secs(1)).await;
+    let writer = client(leader, LONG).await;
+    let znodes = writer.znodes();
+    znodes.create("/node", "0", CreateMode::Persistent).await.unwrap();
+    let view = NodeView::new(&manager, "/node").unwrap();
+    within("the first read", view.ready()).await.unwrap().unwrap();
+    let first = manager.views_session_id().unwrap();
+    let mut changes = view.changes();
+    let mut number = 0;
+    // Each write is followed by a read of the view.
+    let mut write = async || {
+        number += 1;
+        znodes.write("/node", number.to_string(), Version::Any).await.unwrap();
+        let shown = async {
+            while view.node().is_none_or(|node| node.data() != number.to_string().as_bytes()) {
+                changes.next().await;
+            }
+        };
+        within("the write", shown).await.unwrap();
+    };
+    let ended = async {
+        while leader.sessions().contains(&first) {
+            write().await;
+        }
+    };
+    within("the end of the session", ended).await.unwrap();
+    write().await;
+}
+
 /// As ClickHouse Keeper before 25.12.
 #[tokio::test]
 async fn a_view_without_watches_reads_from_time_to_time() {
-    let builder = TestServer::builder().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60));
+    let builder = servers().tick(TICK).session_timeouts(TICK * 2, Duration::from_secs(60));
     let server = builder.like_clickhouse().unknown([Op::AddWatch, Op::GetEphemerals]).start().await.unwrap();
     let (manager, other) = (client(&server, Duration::from_secs(4)).await, client(&server, LONG).await);
     let view = ChildrenView::new(&manager, "/tree").unwrap();

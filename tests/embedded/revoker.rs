@@ -3,11 +3,12 @@
 use lockkeeper::inspect::Role;
 use lockkeeper::znodes::CreateMode;
 use lockkeeper::{ConnectionManager, Mutex, Revoker};
-use lockkeeper_testserver::TestServer;
+
+use crate::server_fixture::servers;
 
 #[tokio::test]
 async fn a_later_node_of_the_same_name_is_neither_asked_nor_deleted() {
-    let server = TestServer::start().await.unwrap();
+    let server = servers().start().await.unwrap();
     let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
     let guard = mutex.acquire().await.unwrap();
@@ -25,7 +26,7 @@ async fn a_later_node_of_the_same_name_is_neither_asked_nor_deleted() {
 
 #[tokio::test]
 async fn a_node_whose_data_was_written_since_is_still_the_node_that_was_shown() {
-    let server = TestServer::start().await.unwrap();
+    let server = servers().start().await.unwrap();
     let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
     let mutex = Mutex::new(&manager, "/locks/a").unwrap();
     let guard = mutex.acquire().await.unwrap();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use lockkeeper::ConnectionManager;
 use lockkeeper::config::{ConnectionManagerBuilder, RetryPolicy};
 use lockkeeper_test_recipes::Target;
-use lockkeeper_testserver::TestServer;
 use lockkeeper_testserver::machine::Machine;
+use lockkeeper_testserver::{Builder, TestServer};
 
 use crate::limit::within;
 use crate::oracle::Oracle;
@@ -21,6 +21,17 @@ pub(crate) const SESSION: Duration = Duration::from_millis(1_000);
 /// The lock that both clients contend for.
 pub(crate) const LOCK: &str = "/locks/lock";
 
+/// The servers of these tests: like ZooKeeper's, or with `LOCKKEEPER_TEST_SERVERS=keeper` like those of
+/// ClickHouse Keeper.
+pub(crate) fn servers() -> Builder {
+    let servers = TestServer::builder();
+    match std::env::var("LOCKKEEPER_TEST_SERVERS").as_deref() {
+        Err(_) => servers,
+        Ok("keeper") => servers.like_clickhouse(),
+        Ok(other) => panic!("LOCKKEEPER_TEST_SERVERS is {other}, and can only be `keeper`"),
+    }
+}
+
 /// The server and the clients of a test.
 pub(crate) struct ServerFixture {
     pub(crate) server: TestServer,
@@ -31,7 +42,7 @@ pub(crate) struct ServerFixture {
 
 impl ServerFixture {
     pub(crate) async fn start() -> Result<Self, String> {
-        let server = TestServer::builder()
+        let server = servers()
             .tick(TICK)
             .session_timeouts(TICK * 2, Duration::from_secs(120))
             .start()

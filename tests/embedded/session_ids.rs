@@ -2,11 +2,12 @@
 
 use lockkeeper::manager::State;
 use lockkeeper::{ConnectionManager, Mutex, NodeView};
-use lockkeeper_testserver::TestServer;
+
+use crate::server_fixture::servers;
 
 #[tokio::test]
 async fn a_manager_tells_its_session_from_that_of_its_views_and_of_other_managers() {
-    let server = TestServer::start().await.unwrap();
+    let server = servers().start().await.unwrap();
     let one = ConnectionManager::connect(&server.connect_string()).await.unwrap();
     let other = ConnectionManager::connect(&server.connect_string()).await.unwrap();
     let (first, second) = (one.session_id().unwrap(), other.session_id().unwrap());

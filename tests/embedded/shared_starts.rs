@@ -8,6 +8,7 @@ use lockkeeper::{ConnectionManager, Error, RateLimiter};
 use lockkeeper_testserver::{Fault, Op, TestServer, When};
 
 use crate::limit::{becomes, within};
+use crate::server_fixture::servers;
 
 /// No test waits so long.
 const WINDOW: Duration = Duration::from_secs(600);
@@ -22,7 +23,7 @@ struct Shared {
 
 impl Shared {
     async fn new(starts: u32) -> Self {
-        let server = TestServer::start().await.unwrap();
+        let server = servers().start().await.unwrap();
         let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
         let other = ConnectionManager::connect(&server.connect_string()).await.unwrap();
         let limit = SharedLimit::new(&other, "/limit").unwrap();

@@ -11,11 +11,11 @@ use lockkeeper::{
 use lockkeeper_testserver::TestServer;
 
 use crate::limit::within;
-use crate::server_fixture::{TICK, builder, children};
+use crate::server_fixture::{TICK, builder, children, servers};
 
 async fn server_at(port: u16) -> TestServer {
     loop {
-        let server = TestServer::builder().port(port).tick(TICK);
+        let server = servers().port(port).tick(TICK);
         match server.session_timeouts(TICK * 2, Duration::from_secs(60)).start().await {
             Ok(server) => return server,
             // The server before still has the port.

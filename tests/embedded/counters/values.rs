@@ -3,11 +3,11 @@
 use lockkeeper::error::{ErrorKind, SharedValueError};
 use lockkeeper::value::{CompareAndSet, Revision};
 use lockkeeper::{Counter, SharedCount, SharedValue};
-use lockkeeper_testserver::{Fault, Isolation, Op, TestServer, When};
+use lockkeeper_testserver::{Fault, Isolation, Op, When};
 
 use super::client;
 use crate::limit::within;
-use crate::server_fixture::{SESSION, ServerFixture, TICK, builder};
+use crate::server_fixture::{SESSION, ServerFixture, TICK, builder, servers};
 
 const VALUE: &str = "/values/colour";
 
@@ -99,7 +99,7 @@ async fn a_value_that_is_too_large_is_refused_before_any_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_at_a_deposed_leader_waits_for_the_quorum() {
-    let servers = TestServer::builder().tick(TICK).session_timeouts(TICK * 2, SESSION * 20);
+    let servers = servers().tick(TICK).session_timeouts(TICK * 2, SESSION * 20);
     let ensemble = servers.start_ensemble(3).await.unwrap();
     let server = |index: usize| ensemble.server(index).unwrap();
     // A read behind a confirmation of the lease waits for the quorum, too.

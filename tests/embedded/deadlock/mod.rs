@@ -10,6 +10,8 @@ use lockkeeper::{ConnectionManager, Inspection};
 use lockkeeper_tests::{Timing, eventually};
 use lockkeeper_testserver::TestServer;
 
+use crate::server_fixture::servers;
+
 /// A server, and clients whose sessions outlast the test.
 pub(crate) struct Fixture {
     // Stops when it is dropped.
@@ -20,7 +22,7 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) async fn start(clients: usize) -> Self {
-        let server = TestServer::start().await.unwrap();
+        let server = servers().start().await.unwrap();
         let servers = server.connect_string();
         let mut managers = Vec::new();
         for _ in 0..clients {

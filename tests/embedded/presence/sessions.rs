@@ -11,11 +11,11 @@ use lockkeeper::{ConnectionManager, NodeView};
 use lockkeeper_testserver::fault::{Passed, Subject};
 use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::tree::EventKind;
-use lockkeeper_testserver::{Fault, Op, TestServer, When};
+use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{PATH, client, newest_session, node, register, registered, state_is};
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, builder};
+use crate::server_fixture::{ServerFixture, builder, servers};
 
 #[tokio::test]
 async fn the_node_and_its_latest_data_are_back_in_the_next_session() {
@@ -154,7 +154,7 @@ async fn a_node_with_a_longer_name_does_not_show_that_the_session_was_replaced()
 #[tokio::test]
 async fn a_node_that_was_ours_for_a_moment_does_not_show_that_the_session_was_replaced() {
     // So the answer to the transaction does not show that the session owns the node.
-    let server = TestServer::builder().stat_in_multi(false).start().await.unwrap();
+    let server = servers().stat_in_multi(false).start().await.unwrap();
     let rival = builder(&server.connect_string()).connect().await.unwrap();
     let theirs = register(&rival, "theirs");
     registered(&theirs).await;

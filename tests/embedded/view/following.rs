@@ -7,12 +7,12 @@ use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ChildrenView, NodeView, TreeView};
 
 use lockkeeper_testserver::machine::Machine;
-use lockkeeper_testserver::{Fault, Isolation, Op, TestServer, When};
+use lockkeeper_testserver::{Fault, Isolation, Op, When};
 
 use super::witness::{Witness, copy_of, tree_of};
 use super::{ROOT, SESSION, client, newest_session, put, soon};
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, TICK, builder, children};
+use crate::server_fixture::{ServerFixture, TICK, builder, children, servers};
 
 #[tokio::test]
 async fn a_node_that_does_not_exist_is_no_error_and_may_come_go_and_come_again() {
@@ -249,7 +249,7 @@ async fn a_sync_without_a_change_sends_two_requests() {
 
 #[tokio::test]
 async fn a_view_at_a_deposed_leader_is_not_synced_before_it_shows_what_the_quorum_committed() {
-    let servers = TestServer::builder().tick(TICK).session_timeouts(TICK * 2, SESSION);
+    let servers = servers().tick(TICK).session_timeouts(TICK * 2, SESSION);
     let ensemble = servers.start_ensemble(3).await.unwrap();
     let server = |index: usize| ensemble.server(index).unwrap();
     let at = |index: usize| builder(&server(index).connect_string()).session_timeout(SESSION).connect();

@@ -4,11 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use lockkeeper::work_queue::ItemState;
 use lockkeeper::{ConnectionManager, Error, WorkQueue};
-use lockkeeper_testserver::TestServer;
 
 use super::{Queue, client, put, queue, server, take, write, written};
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, children};
+use crate::server_fixture::{ServerFixture, children, servers};
 
 const LATER: Duration = Duration::from_secs(20);
 
@@ -147,7 +146,7 @@ async fn an_inspection_shows_which_process_has_which_item() {
 
 #[tokio::test]
 async fn records_of_ended_processes_are_deleted_by_a_later_one() {
-    let server = TestServer::builder().session_timeouts(Duration::from_secs(1), HOUR * 5);
+    let server = servers().session_timeouts(Duration::from_secs(1), HOUR * 5);
     let server = server.start().await.unwrap();
     let client = async || {
         let client = ConnectionManager::builder(&server.connect_string()).session_timeout(HOUR * 5);

@@ -18,7 +18,9 @@ impl Machine {
             out.push(Output::Close { client });
             return out;
         }
-        self.touch(server, session, timeout, now);
+        if !self.is_unseen_by_leader(server, &request) {
+            self.touch(server, session, timeout, now);
+        }
         let Some(known) = self.clients.get_mut(&client) else { return out };
         if let Some(past) = self.replicas.get_mut(server).and_then(|replica| replica.past.as_mut()) {
             let goes_to_leader =
@@ -49,6 +51,13 @@ impl Machine {
     fn attached(&self, client: ClientId) -> Option<(usize, i64, i32)> {
         let client = self.clients.get(&client)?;
         Some((client.server, client.session?, client.timeout))
+    }
+
+    /// A follower of ClickHouse Keeper answers reads, and no other server learns of them
+    /// (ClickHouse/ClickHouse#111102).
+    fn is_unseen_by_leader(&self, server: usize, request: &Request) -> bool {
+        let is_read = !request.is_write() && !matches!(request.op(), Op::Ping | Op::Sync | Op::Auth);
+        self.settings.like_clickhouse && self.leader != Some(server) && is_read
     }
 
     fn touch(&mut self, server: usize, session: i64, timeout: i32, now: i64) {

@@ -39,7 +39,8 @@ pub struct Settings {
     /// Whether the servers differ from ZooKeeper's as those of ClickHouse Keeper do. Each connect gets a new
     /// session, also if it asks for its old one. The events of a recursive watch name the watched node. A
     /// write of a node's data counts in its parent's `cversion`, and the deletion of a child does not move
-    /// the parent's `pzxid`. Default false.
+    /// the parent's `pzxid`. A session that only reads at a server which is not the leader expires. Default
+    /// false.
     pub like_clickhouse: bool,
     /// The number of the first sequential child of every node made. Default 0.
     pub first_sequence: i32,

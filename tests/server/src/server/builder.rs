@@ -126,7 +126,8 @@ impl Builder {
     /// Servers that differ from ZooKeeper's as those of ClickHouse Keeper do. They close the connection on
     /// `getEphemerals`, `getAllChildrenNumber` and `whoAmI`, which they do not know. They give a new session
     /// at each connect, name the watched node in the events of a recursive watch, and count a parent's
-    /// `cversion` and `pzxid` in their own way. [`Builder::unknown`], called later, names other requests.
+    /// `cversion` and `pzxid` in their own way. A session that only reads at a server which is not the leader
+    /// expires. [`Builder::unknown`], called later, names other requests.
     pub fn like_clickhouse(mut self) -> Self {
         self.settings.like_clickhouse = true;
         self.unknown([Op::GetEphemerals, Op::GetAllChildrenNumber, Op::WhoAmI])

@@ -134,3 +134,23 @@ fn requests_to_a_copied_machine_do_not_change_the_original() {
     let outputs = copy.request(client, 2, Request::Exists { path: "/a".into(), watch: false }, 1);
     assert!(matches!(outputs.as_slice(), [Output::Reply { result: Ok(Reply::Stat(_)), .. }]));
 }
+
+#[test]
+fn a_session_that_only_reads_at_a_follower_of_keeper_ends_unless_it_pings() {
+    for like_clickhouse in [false, true] {
+        let mut machine = Machine::new(Settings { servers: 2, like_clickhouse, ..Settings::default() }, 0);
+        let [at_leader, reads, pings] = [0, 1, 1].map(|server| {
+            let client = machine.open(server, "10.0.0.1");
+            machine.connect(client, ConnectRequest { timeout: 500, ..ConnectRequest::default() }, 0);
+            client
+        });
+        let [leaders, reading, pinging] = [at_leader, reads, pings].map(|it| machine.session_of(it).unwrap());
+        let read = || Request::Exists { path: "/".into(), watch: false };
+        machine.request(at_leader, 1, read(), 400);
+        machine.request(reads, 1, read(), 400);
+        machine.request(pings, 1, Request::Ping, 400);
+        machine.advance(700);
+        let left = if like_clickhouse { vec![leaders, pinging] } else { vec![leaders, reading, pinging] };
+        assert_eq!(machine.sessions(), left);
+    }
+}
