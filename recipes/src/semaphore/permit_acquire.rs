@@ -2,7 +2,7 @@
 
 use lockkeeper_core::{
     Changes, ConnectionManager, Deadline, Error, Exchange, ExchangeError, Exchanged, Hold, HoldExt,
-    LONG_WAIT, LockQueue, NodeName, Operation, Phase, ReadResult, Refusal, ZnodePath, count_of,
+    LONG_WAIT, LockQueue, NodeName, Operation, Phase, ReadResult, Refusal, ZnodePath,
 };
 use tracing::field::display;
 use tracing::{debug, info};
@@ -191,13 +191,11 @@ impl PermitAcquire<'_> {
         if let (PermitLimit::Fixed(_), Some(count)) = (&semaphore.limit, state.count_after(asked)) {
             exchange = exchange.with_payload(count);
         }
-        let begun = semaphore.manager.now();
         match semaphore.on_condition(exchange, state).commit(deadline).await {
-            Ok(Exchanged { hold: Some(hold), reads_current, sent }) => {
-                // A read over an earlier connection may have been stale. An earlier try of the transaction
-                // may have been the one that was committed, and it used an earlier read.
-                let is_certain = reads_current && sent >= begun;
-                self.keep(hold, state, is_certain, deadline).await.map(Some)
+            // An earlier try may have been the one that was committed, by an earlier read: the numbers of its
+            // leases show whether this read has all leases that were made before them.
+            Ok(Exchanged { hold: Some(hold), reads_current, .. }) => {
+                self.keep(hold, state, reads_current, deadline).await.map(Some)
             }
             Ok(Exchanged { hold: None, .. }) => Err(NotTaken::Restart),
             Err(ExchangeError::NotDone { hold, refused }) => match refused {
@@ -222,15 +220,13 @@ impl PermitAcquire<'_> {
         &self,
         mut hold: Hold,
         state: &PermitState,
-        is_certain: bool,
+        reads_current: bool,
         deadline: Deadline,
     ) -> Result<Hold, NotTaken> {
-        let names = hold.paths().filter_map(|path| NodeName::parse(path.name()));
-        let own: Vec<NodeName> = names.collect();
-        if count_of(own.len()) < hold.node_count() {
-            return Err(NotTaken::Restart);
-        }
-        if is_certain && state.continuity.is_proven_by(&own) {
+        let names = hold.paths().map(|path| NodeName::parse(path.name()));
+        let Some(own) = names.collect::<Option<Vec<NodeName>>>() else { return Err(NotTaken::Restart) };
+        // A read over an earlier connection may have been stale.
+        if reads_current && state.continuity.is_proven_by(&own) {
             return Ok(hold);
         }
         let results = hold.read(deadline).await?;
@@ -268,5 +264,5 @@ impl Semaphore {
 
 /// Whether the refusal says that a node was written or deleted since it was read.
 fn is_out_of_date(refusal: Refusal) -> bool {
-    refusal.is_transient() || matches!(refusal, Refusal::BadVersion | Refusal::NoNode)
+    matches!(refusal, Refusal::BadVersion | Refusal::NoNode)
 }

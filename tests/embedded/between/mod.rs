@@ -14,6 +14,7 @@ mod released;
 mod several;
 mod shares;
 mod starts;
+mod taking;
 
 use std::time::Duration;
 

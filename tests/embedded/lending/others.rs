@@ -2,11 +2,36 @@
 
 use std::time::Duration;
 
-use lockkeeper_testserver::{Fault, When};
+use lockkeeper::locks::SharedLimit;
+use lockkeeper::znodes::CreateMode;
+use lockkeeper::{Lease, Semaphore};
+use lockkeeper_testserver::fault::Subject;
+use lockkeeper_testserver::{Fault, Op, When};
 
-use super::fixture::{LendingFixture, SESSION, Waiter, bounds};
+use super::fixture::{AT_MOST, LendingFixture, SESSION, Waiter, asked, bounds};
 use crate::limit::within;
-use crate::server_fixture::LOCK;
+use crate::server_fixture::{LOCK, children};
+
+/// The permit goes from lease to lease more often than it would beside another contender that waits.
+async fn expect_no_end(fixture: &LendingFixture, semaphore: &Semaphore, mut lease: Lease) {
+    let node = lease.path().to_owned();
+    for _ in 0..3 {
+        fixture.server_fixture.round_trip_of_rival().await.unwrap();
+        fixture.let_all_run().await;
+    }
+    for _ in 0..AT_MOST + 2 {
+        lease.release().await.unwrap();
+        fixture.let_all_run().await;
+        lease = within("a permit", semaphore.acquire()).await.unwrap().unwrap();
+        assert_eq!(*lease.path(), node, "the node was given up");
+    }
+    lease.release().await.unwrap();
+}
+
+/// The names in the queue.
+fn contenders(fixture: &LendingFixture) -> Vec<String> {
+    fixture.server_fixture.server.inspect(|machine| children(machine, &format!("{LOCK}/locks")))
+}
 
 /// The contender of the rival needs three permits, and two are idle. Others try, and leave the queue at once.
 #[tokio::test]
@@ -41,25 +66,79 @@ async fn a_contender_of_this_process_that_left_before_its_answer_is_no_other_con
     fixture.semaphore.acquire().await.unwrap().release().await.unwrap();
     fixture.wait_watched().await;
     let held = fixture.semaphore.acquire().await.unwrap();
-    let node = held.path().to_owned();
     let create = When::create().path(&format!("{LOCK}/locks/*")).session(fixture.session());
     let create = fixture.server_fixture.server.fault(create, Fault::HoldReply);
     let waiter = Waiter::of(&fixture.semaphore);
     within("the create", create.hit()).await.unwrap();
     fixture.contenders_become(1).await;
     held.release().await.unwrap();
-    let mut lease = waiter.lease().await;
+    let lease = waiter.lease().await;
     fixture.let_all_run().await;
     create.release();
     fixture.contenders_become(0).await;
-    for _ in 0..3 {
-        fixture.server_fixture.round_trip_of_rival().await.unwrap();
-        fixture.let_all_run().await;
+    expect_no_end(&fixture, &fixture.semaphore, lease).await;
+}
+
+#[tokio::test]
+async fn the_contender_of_a_process_keeps_its_place_while_those_ahead_leave() {
+    let fixture = LendingFixture::lingering(1).await;
+    let theirs = fixture.theirs(1);
+    let held = theirs.acquire().await.unwrap();
+    let (first, second) = (theirs.enqueue().await.unwrap(), theirs.enqueue().await.unwrap());
+    let ahead = contenders(&fixture);
+    let waiter = Waiter::of(&fixture.semaphore);
+    fixture.contenders_become(3).await;
+    let [name] = contenders(&fixture)
+        .into_iter()
+        .filter(|it| !ahead.contains(it))
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap();
+    for (left, ticket) in [(2, second), (1, first)] {
+        drop(ticket);
+        fixture.contenders_become(left).await;
+        for _ in 0..3 {
+            fixture.server_fixture.round_trip_of_rival().await.unwrap();
+            fixture.let_all_run().await;
+        }
+        assert!(contenders(&fixture).contains(&name), "it took another place");
     }
-    for _ in 0..5 {
-        lease.release().await.unwrap();
-        fixture.let_all_run().await;
-        lease = within("a permit", fixture.semaphore.acquire()).await.unwrap().unwrap();
-        assert_eq!(*lease.path(), node, "the node was given up for the process's own contender");
-    }
+    held.release().await.unwrap();
+    waiter.lease().await.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_child_of_the_queue_without_a_number_is_no_other_contender() {
+    let fixture = LendingFixture::lingering(1).await;
+    let lease = fixture.semaphore.acquire().await.unwrap();
+    let znodes = fixture.server_fixture.rival.znodes();
+    znodes.create(&format!("{LOCK}/locks/notes"), "", CreateMode::Persistent).await.unwrap();
+    expect_no_end(&fixture, &fixture.semaphore, lease).await;
+}
+
+#[tokio::test]
+async fn a_process_that_is_alone_hands_all_permits_of_a_shared_limit_on_without_end() {
+    let fixture = LendingFixture::lingering(1).await;
+    let limit = SharedLimit::new(&fixture.actor, "/limit").unwrap();
+    limit.set(1).await.unwrap();
+    let shared = Semaphore::new_shared(&fixture.actor, LOCK, &limit).unwrap();
+    let shared = shared.with_handoff(bounds().idle_time(SESSION / 3)).unwrap();
+    let lease = shared.acquire().await.unwrap();
+    expect_no_end(&fixture, &shared, lease).await;
+}
+
+/// Nobody waits for them.
+#[tokio::test]
+async fn a_process_that_is_alone_does_not_ask_how_many_permits_are_in_use() {
+    let fixture = LendingFixture::lingering(1).await;
+    // The limit is recorded.
+    fixture.theirs(1).acquire().await.unwrap().release().await.unwrap();
+    let transcript = fixture.server_fixture.server.transcript();
+    fixture.semaphore.acquire().await.unwrap().release().await.unwrap();
+    fixture.wait_watched().await;
+    let leases = [format!("{LOCK}/leases")];
+    let asked = asked(transcript.passed(), fixture.session()).into_iter();
+    let asked = asked.filter(|passed| passed.paths == leases).map(|passed| passed.subject);
+    // Those of the acquire.
+    assert_eq!(asked.collect::<Vec<_>>(), [Op::GetChildren2, Op::GetData].map(Subject::Request));
 }

@@ -47,10 +47,7 @@ pub(super) enum At {
     Unanswered(PermitState),
     /// Waits for a change of this directory.
     Waiting(Option<Directory>),
-    Made {
-        state: PermitState,
-        is_certain: bool,
-    },
+    Made(PermitState),
     Holds,
     Done,
 }
@@ -235,7 +232,7 @@ impl World {
                 match is_committed {
                     true => {
                         self.hand_off(scenario, &state, asked);
-                        At::Made { state, is_certain: true }
+                        At::Made(state)
                     }
                     // An earlier try was committed, or what the transaction rests on has changed.
                     false => self.search(taker, state),
@@ -243,8 +240,8 @@ impl World {
             }
             At::Unanswered(_) if scenario.mistake == Some(Mistake::LostIsCommitted) => At::Holds,
             At::Unanswered(state) => self.search(taker, state),
-            At::Made { state, is_certain } => {
-                if self.keeps(scenario, taker, &state, is_certain) {
+            At::Made(state) => {
+                if self.keeps(scenario, taker, &state) {
                     At::Holds
                 } else {
                     self.queue_again(taker)
@@ -260,7 +257,7 @@ impl World {
 
     /// What a taker finds without an answer: its leases, or its node in the queue.
     fn search(&self, taker: usize, state: PermitState) -> At {
-        if self.is_queued(taker) { At::Head } else { At::Made { state, is_certain: false } }
+        if self.is_queued(taker) { At::Head } else { At::Made(state) }
     }
 
     fn step_curator(&mut self, scenario: &Scenario, curator: usize) {
@@ -277,11 +274,11 @@ impl World {
     }
 
     /// As `PermitAcquire::keep`.
-    fn keeps(&self, scenario: &Scenario, taker: usize, state: &PermitState, is_certain: bool) -> bool {
+    fn keeps(&self, scenario: &Scenario, taker: usize, state: &PermitState) -> bool {
         let own = self.leases.iter().filter(|(_, owner)| *owner == taker);
         let own: Vec<NodeName> = own.filter_map(|lease| NodeName::parse(&name(*lease))).collect();
         let is_next = state.continuity.is_proven_by(&own) || scenario.mistake == Some(Mistake::NumberUnseen);
-        if is_certain && is_next || scenario.mistake == Some(Mistake::KeepsAlways) {
+        if is_next || scenario.mistake == Some(Mistake::KeepsAlways) {
             return true;
         }
         let listed: Vec<String> = self.leases.iter().copied().map(name).collect();

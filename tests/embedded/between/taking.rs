@@ -1,0 +1,185 @@
+//! What the head of a semaphore's queue asks the servers for, and what follows on a refusal.
+
+use std::time::Duration;
+
+use lockkeeper::error::SemaphoreError;
+use lockkeeper::{ConnectionManager, Error, Lease, Semaphore};
+use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
+use lockkeeper_testserver::{ArmedFault, ErrorCode, Fault, Op, When};
+
+use crate::limit::within;
+use crate::server_fixture::{ServerFixture, builder, children};
+
+const PERMITS: &str = "/permits";
+const QUEUE: &str = "/permits/locks";
+const LEASES: &str = "/permits/leases";
+
+/// So long that no confirmation of the lease is among the requests.
+const SESSION: Duration = Duration::from_secs(120);
+
+struct Fixture {
+    server_fixture: ServerFixture,
+    actor: ConnectionManager,
+    session: i64,
+}
+
+impl Fixture {
+    async fn start() -> Self {
+        let server_fixture = ServerFixture::start().await.unwrap();
+        let builder = builder(&server_fixture.server.connect_string()).session_timeout(SESSION);
+        let actor = builder.operation_timeout(SESSION / 200).connect().await.unwrap();
+        let session = server_fixture.sessions_of_actor()[0];
+        Self { server_fixture, actor, session }
+    }
+
+    /// The actor's semaphore, after it has recorded its limit and has read the record.
+    async fn semaphore(&self, permits: u32) -> Semaphore {
+        let semaphore = Semaphore::new(&self.actor, PERMITS, permits).unwrap();
+        for _ in 0..3 {
+            semaphore.acquire().await.unwrap().release().await.unwrap();
+        }
+        semaphore
+    }
+
+    fn theirs(&self, permits: u32) -> Semaphore {
+        Semaphore::new(&self.server_fixture.rival, PERMITS, permits).unwrap()
+    }
+
+    fn transcript(&self) -> Transcript {
+        self.server_fixture.server.transcript()
+    }
+
+    /// The requests of the actor.
+    fn asked(&self, transcript: &Transcript) -> Vec<Op> {
+        let of_actor = transcript.passed().into_iter().filter(|passed| passed.session == self.session);
+        let op = |passed: Passed| match passed.subject {
+            Subject::Request(op) if ![Op::Ping, Op::RemoveWatches].contains(&op) => Some(op),
+            _ => None,
+        };
+        of_actor.filter_map(op).collect()
+    }
+
+    /// Another process has changed the recorded limit to one and back, so the next head has to read it.
+    async fn record_again(&self, permits: u32) {
+        for permits in [permits + 1, permits] {
+            self.theirs(permits).acquire().await.unwrap().release().await.unwrap();
+        }
+    }
+
+    /// The actor has listed the permits that often.
+    async fn lists_become(&self, transcript: &Transcript, count: usize) {
+        let listed = async {
+            while self.asked(transcript).iter().filter(|op| **op == Op::GetChildren2).count() < count {
+                self.server_fixture.round_trip_of_rival().await.unwrap();
+            }
+        };
+        within("lists of the permits", listed).await.unwrap();
+    }
+
+    fn refuse(&self, op: Op, path: &str, code: ErrorCode) -> ArmedFault {
+        let at = When::op(op).path(path).session(self.session);
+        self.server_fixture.server.fault(at, Fault::Refuse(code))
+    }
+}
+
+async fn granted(semaphore: &Semaphore) -> Result<Lease, Error> {
+    within("an end of the acquire", semaphore.acquire()).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_acquire_lists_the_permits_once_and_takes_one_by_one_transaction() {
+    let fixture = Fixture::start().await;
+    let semaphore = fixture.semaphore(2).await;
+    let transcript = fixture.transcript();
+    let lease = granted(&semaphore).await.unwrap();
+    assert_eq!(fixture.asked(&transcript), [Op::Create2, Op::GetChildren, Op::GetChildren2, Op::Multi]);
+    lease.release().await.unwrap();
+}
+
+/// It needs no read: the earlier head of the process passes on how many permits are in use.
+#[tokio::test]
+async fn the_next_contender_of_a_process_takes_its_permit_by_one_transaction() {
+    let fixture = Fixture::start().await;
+    let semaphore = fixture.semaphore(2).await;
+    let (mut first, mut second) = (semaphore.enqueue().await.unwrap(), semaphore.enqueue().await.unwrap());
+    let leases = [first.wait().await.unwrap()];
+    let transcript = fixture.transcript();
+    let second = within("a permit", second.wait()).await.unwrap().unwrap();
+    assert_eq!(fixture.asked(&transcript), [Op::Multi]);
+    drop((leases, second));
+}
+
+#[tokio::test]
+async fn a_contender_with_another_limit_is_refused_also_behind_one_of_its_process() {
+    let fixture = Fixture::start().await;
+    let semaphore = fixture.semaphore(2).await;
+    let other = Semaphore::new(&fixture.actor, PERMITS, 3).unwrap();
+    let (mut first, mut second) = (semaphore.enqueue().await.unwrap(), other.enqueue().await.unwrap());
+    let lease = first.wait().await.unwrap();
+    let error = within("a refusal", second.wait()).await.unwrap().unwrap_err();
+    assert!(
+        matches!(error.recipe(), Some(SemaphoreError::LimitsDisagree { mine: 3, recorded: 2, .. })),
+        "{error:?}"
+    );
+    drop(lease);
+}
+
+#[tokio::test]
+async fn a_contender_that_waits_for_permits_sends_no_request() {
+    let fixture = Fixture::start().await;
+    let semaphore = fixture.semaphore(1).await;
+    let held = fixture.theirs(1).acquire().await.unwrap();
+    let transcript = fixture.transcript();
+    let waiting = tokio::spawn(async move { semaphore.acquire().await.unwrap() });
+    // Once to decide, and once with a watch.
+    fixture.lists_become(&transcript, 2).await;
+    let before = fixture.asked(&transcript);
+    for _ in 0..20 {
+        fixture.server_fixture.round_trip_of_rival().await.unwrap();
+    }
+    assert_eq!(fixture.asked(&transcript), before);
+    held.release().await.unwrap();
+    within("a permit", waiting).await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// The read has the manager's operation timeout, and the acquire has no limit of time.
+#[tokio::test]
+async fn the_read_of_a_recorded_limit_that_gets_no_answer_is_sent_again() {
+    let fixture = Fixture::start().await;
+    let semaphore = fixture.semaphore(1).await;
+    fixture.record_again(1).await;
+    let read = When::op(Op::GetData).path(LEASES).session(fixture.session);
+    let read = fixture.server_fixture.server.fault(read, Fault::HoldReply);
+    let transcript = fixture.transcript();
+    let acquiring = tokio::spawn(async move { semaphore.acquire().await });
+    fixture.lists_become(&transcript, 2).await;
+    read.release();
+    within("a permit", acquiring).await.unwrap().unwrap().unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_recorded_limit_that_may_not_be_read_fails_the_acquire_and_leaves_no_node() {
+    let fixture = Fixture::start().await;
+    let semaphore = fixture.semaphore(1).await;
+    fixture.record_again(1).await;
+    let refused = fixture.refuse(Op::GetData, LEASES, ErrorCode::NoAuth);
+    let error = granted(&semaphore).await.unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }), "{error:?}");
+    assert_eq!(refused.hits(), 1);
+    let left = fixture.server_fixture.server.wait_until(|machine| children(machine, QUEUE).is_empty());
+    within("an empty queue", left).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_position_of_a_ticket_at_the_head_costs_no_request() {
+    let fixture = Fixture::start().await;
+    let semaphore = fixture.semaphore(1).await;
+    let held = fixture.theirs(1).acquire().await.unwrap();
+    let mut ticket = semaphore.enqueue().await.unwrap();
+    assert!(ticket.wait_timeout(Duration::from_millis(10)).await.unwrap_err().is_timeout());
+    let transcript = fixture.transcript();
+    assert_eq!((ticket.position(), ticket.refresh().await.unwrap()), (Some(0), 0));
+    assert_eq!(fixture.asked(&transcript), []);
+    held.release().await.unwrap();
+    within("a permit", ticket.wait()).await.unwrap().unwrap().release().await.unwrap();
+}
