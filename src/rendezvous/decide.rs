@@ -155,4 +155,26 @@ mod tests {
         let open = Enter::Open { members: members(&["a", "b"]), replaces: Some(3) };
         assert_eq!(decide(&[("a", 11), ("b", 12)]), open);
     }
+
+    #[test]
+    fn a_member_waits_for_the_end_of_the_round_before_also_where_members_are_missing() {
+        let ready = Some(Ready { zxid: Zxid::new(10), version: 0 });
+        let all = members(&["a", "b"]);
+        let decide = |of: Option<&BTreeMap<String, Zxid>>| enter(3, "a", Zxid::new(11), &all, ready, of);
+        assert_eq!(decide(None), Enter::AskAges);
+        assert_eq!(decide(Some(&ages(&[("a", 11), ("b", 9)]))), Enter::Wait { missing: 0 });
+        assert_eq!(decide(Some(&ages(&[("a", 11), ("b", 12)]))), Enter::Wait { missing: 1 });
+    }
+
+    #[test]
+    fn the_last_member_of_a_round_deletes_the_node_of_its_round_and_no_other() {
+        let ready = |zxid, version| Ready { zxid: Zxid::new(zxid), version };
+        let own = ready(10, 3);
+        assert_eq!(leave(own, None, Some(own)), Leave::Last { closes: Some(3) });
+        // Another client has written it, or has deleted it and created it again.
+        for now in [Some(ready(12, 4)), Some(ready(12, 3)), None] {
+            assert_eq!(leave(own, None, now), Leave::Last { closes: None }, "{now:?}");
+        }
+        assert_eq!(leave(own, Some("b"), Some(own)), Leave::Before("b".to_owned()));
+    }
 }

@@ -44,7 +44,7 @@ pub(super) struct MemberCreates {
 
 impl Drop for MemberCreates {
     fn drop(&mut self) {
-        if (self.is_open || self.in_doubt > 0) && self.session.loss().is_none() {
+        if self.is_open || self.in_doubt > 0 {
             janitor::delete_own(&self.session, &self.path, None, true, Box::new(|| ()));
         }
     }

@@ -21,13 +21,19 @@
 mod admitted;
 mod decide;
 mod enter;
+#[cfg(test)]
+mod expired_member_test;
 mod inspect;
 mod leave;
 mod member;
 mod member_list;
 mod place;
 #[cfg(test)]
+mod refused_test;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unowned_test;
 
 pub use self::admitted::Admitted;
 pub use self::inspect::RendezvousInfo;

@@ -15,7 +15,7 @@ use crate::znode::path::{IntoPath, ZnodePath};
 use crate::znode::zxid::Zxid;
 
 /// The number of persistent nodes that are logged at most.
-const UNOWNED_MAX: usize = 1024;
+pub(super) const UNOWNED_MAX: usize = 1024;
 
 /// A place where members enter together and leave together, for authors of recipes.
 #[derive(Clone)]

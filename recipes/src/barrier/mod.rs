@@ -91,12 +91,10 @@ impl Barrier {
         match self.manager.znodes().create(self.path.clone(), data, CreateMode::Persistent).await {
             Ok(_) => Ok(true),
             Err(Error::Refused { refusal: Refusal::NodeExists, .. }) => Ok(false),
-            Err(error) if error.outcome() == Outcome::Unknown && !error.is_closed() => {
-                match self.is_set().await {
-                    Ok(true) => Ok(true),
-                    Ok(false) | Err(_) => Err(error),
-                }
-            }
+            Err(error) if error.outcome() == Outcome::Unknown => match self.is_set().await {
+                Ok(true) => Ok(true),
+                Ok(false) | Err(_) => Err(error),
+            },
             Err(error) => Err(error),
         }
     }
@@ -117,12 +115,10 @@ impl Barrier {
     /// The barrier may be removed.
     pub async fn remove(&self) -> Result<bool, Error> {
         match self.manager.znodes().delete(self.path.clone()).await {
-            Err(error) if error.outcome() == Outcome::Unknown && !error.is_closed() => {
-                match self.is_set().await {
-                    Ok(false) => Ok(true),
-                    Ok(true) | Err(_) => Err(error),
-                }
-            }
+            Err(error) if error.outcome() == Outcome::Unknown => match self.is_set().await {
+                Ok(false) => Ok(true),
+                Ok(true) | Err(_) => Err(error),
+            },
             removed => removed,
         }
     }

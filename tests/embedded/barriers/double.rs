@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use lockkeeper::Error;
 use lockkeeper::znodes::CreateMode;
+use lockkeeper::{DoubleBarrier, Error};
 
 use super::{BARRIER, client, is_open, member, members, members_become};
 use crate::limit::{gives_up, within};
-use crate::server_fixture::ServerFixture;
+use crate::server_fixture::{SESSION, ServerFixture, builder};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_enter_together_and_leave_together_round_after_round() {
@@ -120,4 +120,52 @@ async fn a_dropped_member_leaves_no_node() {
     drop(in_a);
     within("the other one leaves", in_b.leave()).await.unwrap().unwrap();
     members_become(&server_fixture, 0).await;
+}
+
+#[tokio::test]
+async fn a_double_barrier_of_no_members_or_at_the_root_is_refused() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let barrier = |path: &str, count| DoubleBarrier::new(&server_fixture.rival, path, count);
+    for (path, count, advice) in [(BARRIER, 0, "one or more"), ("/", 2, "below the root")] {
+        let error = barrier(path, count).unwrap_err();
+        assert!(matches!(error, Error::Config(_)) && error.to_string().contains(advice), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_try_waits_for_answers_and_for_no_other_member() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    // Longer than the test waits.
+    let manager = builder(&server_fixture.server.connect_string()).operation_timeout(SESSION * 1_000);
+    let manager = manager.session_timeout(SESSION * 20).connect().await.unwrap();
+    let alone = member(&manager, 2, "a");
+    let error = within("an answer", alone.enter_timeout(Duration::ZERO)).await.unwrap().unwrap_err();
+    assert!(error.is_timeout() && error.to_string().contains("1 more"), "{error}");
+    members_become(&server_fixture, 0).await;
+}
+
+#[tokio::test]
+async fn an_inspection_tells_the_members_inside_from_those_that_wait() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let (a, b) = (member(&manager, 2, "a"), member(&server_fixture.rival, 2, "b"));
+    let both = within("both", async { tokio::try_join!(a.enter(), b.enter()) }).await.unwrap().unwrap();
+    let late = member(&manager, 2, "late");
+    let waiting = tokio::spawn(async move { late.enter().await });
+    members_become(&server_fixture, 3).await;
+    let seen = a.inspect().await.unwrap();
+    let counts = (seen.inside().count(), seen.waiting().count(), seen.unowned().len());
+    assert_eq!(counts, (2, 1, 0), "{seen}");
+    assert_eq!(seen.waiting().collect::<Vec<_>>(), ["late"]);
+    assert_eq!(seen.members().iter().filter(|member| seen.is_inside(member)).count(), 2);
+    let text = seen.to_string();
+    let role = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        format!("{} {}", words[2], words[0])
+    };
+    let mut roles: Vec<String> = text.lines().skip(1).map(role).collect();
+    roles.sort_unstable();
+    assert_eq!(roles, ["a inside", "b inside", "late waits"], "{text}");
+    waiting.abort();
+    drop(both);
 }

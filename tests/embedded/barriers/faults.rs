@@ -63,6 +63,62 @@ async fn a_member_whose_first_create_is_applied_late_is_one_member() {
     leave_all([within("both", entering).await.unwrap().unwrap().unwrap(), inside]).await;
 }
 
+#[tokio::test]
+async fn a_create_that_is_applied_after_its_member_has_left_leaves_no_node() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    // The clean-up takes as long as a session.
+    let one = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 4);
+    let one = one.connect().await.unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    // The directory is there.
+    leave_all([within("alone", member(&one, 1, "first").enter()).await.unwrap().unwrap()]).await;
+    let of_actor = |op| When::op(op).path(&format!("{BARRIER}/*")).session(session);
+    let late = server_fixture.server.fault(of_actor(Op::Create2), Fault::HoldRequest);
+    let a = member(&one, 1, "a");
+    let entering = tokio::spawn(async move { a.enter().await });
+    within("the create", late.hit()).await.unwrap();
+    server_fixture.server.drop_connections();
+    let inside = within("the member", entering).await.unwrap().unwrap().unwrap();
+    let looked = server_fixture.server.fault(of_actor(Op::Exists), Fault::HoldReply);
+    let leaving = tokio::spawn(inside.leave());
+    // The create arrives behind the first look for its node.
+    within("the look", looked.hit()).await.unwrap();
+    assert!(server_fixture.server.inspect(members).is_empty(), "made after the member has left");
+    late.release();
+    members_become(&server_fixture, 1).await;
+    looked.release();
+    within("the end", leaving).await.unwrap().unwrap().unwrap();
+    members_become(&server_fixture, 0).await;
+    assert!(server_fixture.server.sessions().contains(&session), "the node ended with its session");
+}
+
+/// So the create is the likely cause, as one is that is larger than the servers accept.
+#[tokio::test]
+async fn a_member_whose_create_never_has_an_answer_nor_makes_a_node_gets_an_error() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let one = client(&server_fixture).await;
+    leave_all([within("alone", member(&one, 1, "first").enter()).await.unwrap().unwrap()]).await;
+    let create = When::op(Op::Create2).path(&format!("{BARRIER}/*")).always();
+    let unanswered = server_fixture.server.fault(create, Fault::DropConnectionBefore);
+    let error = within("an error", member(&one, 1, "a").enter()).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Unanswerable { .. }), "{error}");
+    drop(unanswered);
+    leave_all([within("alone", member(&one, 1, "a").enter()).await.unwrap().unwrap()]).await;
+}
+
+#[tokio::test]
+async fn a_member_whose_node_is_found_enters_however_many_answers_were_lost() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let one = client(&server_fixture).await;
+    leave_all([within("alone", member(&one, 1, "first").enter()).await.unwrap().unwrap()]).await;
+    // More than a create without an answer and without a node is sent.
+    let create = When::op(Op::Create2).path(&format!("{BARRIER}/*")).times(12);
+    let lost = server_fixture.server.fault(create, Fault::DropConnectionAfter);
+    let inside = within("the member", member(&one, 1, "a").enter()).await.unwrap().unwrap();
+    assert_eq!((lost.hits(), server_fixture.server.inspect(members).len()), (12, 1));
+    leave_all([inside]).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_does_not_take_the_node_that_a_session_before_created_for_its_own() {
     let server_fixture = ServerFixture::start().await.unwrap();

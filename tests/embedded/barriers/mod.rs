@@ -1,7 +1,9 @@
 //! Barriers, under the faults of the embedded server.
 
+mod cost;
 mod double;
 mod faults;
+mod measured;
 mod single;
 
 use lockkeeper::{ConnectionManager, DoubleBarrier};

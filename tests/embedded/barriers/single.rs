@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use lockkeeper::Barrier;
-use lockkeeper_testserver::{Fault, Op, When};
+use lockkeeper::error::Refusal;
+use lockkeeper::{Barrier, Error};
+use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::client;
 use crate::limit::within;
@@ -91,4 +92,33 @@ async fn after_a_lost_answer_a_barrier_that_another_client_set_or_removed_counts
     assert_eq!((lost.hits(), also_lost.hits()), (1, 1));
     // With an answer both say that they changed nothing.
     assert!(!barrier.remove().await.unwrap() && other.set().await.unwrap() && !barrier.set().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_refused_set_or_remove_fails_also_where_the_barrier_is_as_it_was_to_be() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let barrier = Barrier::new(&client(&server_fixture).await, PATH).unwrap();
+    let session = server_fixture.sessions_of_actor()[0];
+    let refuse = |when: When| {
+        server_fixture.server.fault(when.path(PATH).session(session), Fault::Refuse(ErrorCode::NoAuth))
+    };
+    let is_refused = |error: &Error| matches!(error, Error::Refused { refusal: Refusal::NoAuth, .. });
+    let refused = refuse(When::op(Op::Delete));
+    let error = within("an answer", barrier.remove()).await.unwrap().unwrap_err();
+    assert!(is_refused(&error), "it was not set: {error}");
+    assert!(Barrier::new(&server_fixture.rival, PATH).unwrap().set().await.unwrap());
+    let also_refused = refuse(When::create());
+    let error = within("an answer", barrier.set()).await.unwrap().unwrap_err();
+    assert!(is_refused(&error), "another client has set it: {error}");
+    assert_eq!((refused.hits(), also_refused.hits()), (1, 1));
+}
+
+#[tokio::test]
+async fn after_a_shutdown_a_barrier_is_neither_set_nor_removed() {
+    let server_fixture = ServerFixture::start().await.unwrap();
+    let manager = client(&server_fixture).await;
+    let barrier = Barrier::new(&manager, PATH).unwrap();
+    manager.shutdown().await.unwrap();
+    assert!(within("the end", barrier.set()).await.unwrap().unwrap_err().is_closed());
+    assert!(within("the end", barrier.remove()).await.unwrap().unwrap_err().is_closed());
 }
