@@ -190,7 +190,6 @@ impl<T> ViewChange<T> {
             (Some(before), Some(node)) if before.stat().czxid != node.stat().czxid => {
                 Some(Self::Recreated { path, before, node })
             }
-            (Some(before), Some(node)) if before.is_same_state(&node) => None,
             (Some(before), Some(node)) => Some(Self::Updated { path, before, node }),
         }
     }
@@ -253,5 +252,60 @@ impl<T> Difference<T> {
 impl<T> Debug for ViewChanges<T> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("ViewChanges").field("snapshot", &self.snapshot).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::bounds::ViewBounds;
+    use crate::view::decide::{Answer, Mirror};
+    use crate::wire::Stat;
+    use crate::znode::zxid::Zxid;
+
+    fn answer(mirror: &mut Mirror<()>, answer: impl Fn() -> Answer) {
+        while let Some(request) = mirror.next_request(|_| true) {
+            mirror.answer(request, answer());
+        }
+    }
+
+    /// Nodes come and go under names of their own, as contenders do.
+    #[test]
+    fn a_reader_that_does_not_read_keeps_nothing_of_a_node_that_came_and_went() {
+        let mut mirror =
+            Mirror::new(Some(0), ViewBounds::default(), Arc::new(|_: &str, _: &[u8], _: &Stat| Ok(())));
+        let mut subscriptions = Subscriptions::default();
+        let mut snapshot = Arc::new(Snapshot::first());
+        let reader = subscriptions.subscribe(Arc::clone(&snapshot));
+        let stat = Stat {
+            czxid: Zxid::new(1),
+            mzxid: Zxid::new(1),
+            pzxid: Zxid::new(1),
+            ctime: 0,
+            mtime: 0,
+            version: 0,
+            child_version: 0,
+            ephemeral_owner: 0,
+            data_length: 0,
+            children: 0,
+        };
+        for (found, kept) in [(true, 1), (false, 0), (true, 1), (false, 0)] {
+            mirror.hint("");
+            answer(&mut mirror, || if found { Answer::Data(Vec::new(), stat) } else { Answer::Missing });
+            let changes = mirror.take_changes();
+            snapshot = Arc::new(snapshot.next(ViewState::Live, &mirror));
+            subscriptions.publish(&snapshot, &changes);
+            assert_eq!(reader.subscription.0.lock().before.len(), kept);
+        }
+    }
+
+    #[test]
+    fn readers_that_are_gone_are_forgotten_also_if_nothing_changes() {
+        let mut subscriptions = Subscriptions::<()>::default();
+        for _ in 0..5 {
+            drop(subscriptions.subscribe(Arc::new(Snapshot::first())));
+        }
+        let _kept = subscriptions.subscribe(Arc::new(Snapshot::first()));
+        assert_eq!(subscriptions.0.len(), 1);
     }
 }

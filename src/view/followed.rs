@@ -27,7 +27,7 @@ impl Followed {
     pub(super) fn has(&self, path: &str) -> bool {
         let above = || path.match_indices('/').filter_map(|(end, _)| path.get(..end));
         self.levels.is_none_or(|levels| level(path) <= levels)
-            && (self.filter.is_none() || above().all(|above| self.follow(above) == Follow::Tree))
+            && above().all(|above| self.follow(above) == Follow::Tree)
             && self.follow(path) != Follow::Nothing
     }
 

@@ -80,3 +80,25 @@ impl<T> Hub<T> {
         self.state.send_replace(next.state());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::bounds::ViewBounds;
+    use crate::wire::Stat;
+
+    #[test]
+    fn what_is_as_it_was_is_not_published_again() {
+        let hub = Hub::<()>::default();
+        let decode = Arc::new(|_: &str, _: &[u8], _: &Stat| Ok(()));
+        let mut mirror = Mirror::new(None, ViewBounds::default(), decode);
+        for (state, revision) in [(ViewState::Live, 1), (ViewState::Stale, 2)] {
+            for _ in 0..2 {
+                hub.publish(state, &mut mirror);
+                assert_eq!(hub.latest().revision(), revision);
+            }
+            hub.enter(state);
+            assert_eq!(hub.latest().revision(), revision);
+        }
+    }
+}

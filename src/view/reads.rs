@@ -254,10 +254,31 @@ mod tests {
         let room = reads.room().await;
         reads.set_room(room);
         reads.send(&mut mirror);
+        assert!(!reads.is_empty(), "a request is in flight");
         let answers = match reads.next().await {
             Some(ReadReply::Answers(answers)) => answers.len(),
             _ => 0,
         };
         assert_eq!((answers, reads.is_empty()), (2, true));
+    }
+
+    #[tokio::test]
+    async fn a_list_waits_for_no_room() {
+        let server = TestServer::start().await.unwrap();
+        let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
+        let session = manager.present_session().unwrap();
+        let mut others: Vec<ReadRoom> = Vec::new();
+        others.extend(std::iter::from_fn(|| session.read_window().try_reserve(usize::MAX)));
+        let decode = Arc::new(|_: &str, data: &[u8], _: &Stat| Ok(data.to_vec()));
+        let mut mirror: Mirror<Vec<u8>> = Mirror::new(None, ViewBounds::default(), decode);
+        mirror.hint("");
+        let root = "/".parse().unwrap();
+        let (data, stat) = session.read(|wire| wire.data("/")).await.unwrap();
+        let request = mirror.next_request(|_| true).unwrap();
+        mirror.answer(request, Answer::Data(data, stat));
+        let mut reads = ReadsInFlight::new(&session, &root);
+        reads.send(&mut mirror);
+        assert_eq!((reads.replies.len(), reads.waits_for_room), (1, false));
+        assert!(matches!(reads.next().await, Some(ReadReply::Answers(answers)) if answers.len() == 1));
     }
 }

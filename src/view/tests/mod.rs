@@ -1,3 +1,4 @@
 mod model;
+mod reads;
 mod server;
 mod tables;

@@ -8,7 +8,7 @@ use crate::view::followed::Followed;
 use crate::view::tree_scope::TreeScope;
 use crate::wire::Stat;
 
-fn mirror(bounds: ViewBounds) -> Mirror<u32> {
+pub(super) fn mirror(bounds: ViewBounds) -> Mirror<u32> {
     mirror_of(None, bounds)
 }
 
@@ -23,7 +23,7 @@ fn mirror_of(followed: impl Into<Followed>, bounds: ViewBounds) -> Mirror<u32> {
 }
 
 /// Answers every request at once. Returns how many there were.
-fn answer_all(mirror: &mut Mirror<u32>, server: &Server) -> usize {
+pub(super) fn answer_all(mirror: &mut Mirror<u32>, server: &Server) -> usize {
     let mut requests = 0;
     while let Some(request) = mirror.next_request(|_| true) {
         let answer = server.read(&request);
