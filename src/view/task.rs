@@ -272,7 +272,8 @@ impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
         let known = self.mirror.nodes().get("").map(|known| known.stat());
         match (known, stat) {
             (Some(known), Some(stat)) => is_same_state(known, stat),
-            (known, stat) => known.is_none() && stat.is_none(),
+            (None, None) => true,
+            _ => false,
         }
     }
 
@@ -309,5 +310,24 @@ fn below<'a>(root: &str, path: &'a str) -> Option<&'a str> {
     match path.strip_prefix(root)? {
         "" => Some(""),
         below => below.strip_prefix('/'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::below;
+
+    #[test]
+    fn a_path_below_the_root_of_a_view_is_shown_without_the_root() {
+        for (root, path, shown) in [
+            ("/", "/", Some("")),
+            ("/", "/a/b", Some("a/b")),
+            ("/a", "/a", Some("")),
+            ("/a", "/a/b/c", Some("b/c")),
+            ("/a", "/ab", None),
+            ("/a", "/b", None),
+        ] {
+            assert_eq!(below(root, path), shown, "{path} below {root}");
+        }
     }
 }

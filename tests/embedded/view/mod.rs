@@ -5,6 +5,7 @@ mod faults;
 mod following;
 mod histories;
 mod locks;
+mod points;
 mod scopes;
 mod witness;
 
