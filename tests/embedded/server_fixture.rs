@@ -64,6 +64,14 @@ impl ServerFixture {
         self.connected(SESSION).await
     }
 
+    /// A client whose session is so long that no confirmation of its lease is among its requests, and the
+    /// number of the session. A call waits for its answer for a second.
+    pub(crate) async fn quiet_actor(&self) -> (ConnectionManager, i64) {
+        let builder = builder(&self.server.connect_string()).session_timeout(SESSION * 120);
+        let actor = builder.operation_timeout(SESSION).connect().await.unwrap();
+        (actor, self.sessions_of_actor()[0])
+    }
+
     async fn connected(&self, session: Duration) -> Result<ConnectionManager, String> {
         let builder = builder(&self.server.connect_string()).session_timeout(session);
         builder.connect().await.map_err(|error| error.to_string())

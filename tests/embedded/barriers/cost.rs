@@ -1,7 +1,5 @@
 //! What a member of a double barrier asks the servers for.
 
-use std::time::Duration;
-
 use lockkeeper::znodes::CreateMode;
 use lockkeeper::{ConnectionManager, Inside};
 use lockkeeper_testserver::Op;
@@ -9,10 +7,7 @@ use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 
 use super::{BARRIER, member, members};
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, builder};
-
-/// So long that no confirmation of the lease is among the requests.
-const SESSION: Duration = Duration::from_secs(120);
+use crate::server_fixture::ServerFixture;
 
 struct Fixture {
     server_fixture: ServerFixture,
@@ -23,9 +18,7 @@ struct Fixture {
 impl Fixture {
     async fn start() -> Self {
         let server_fixture = ServerFixture::start().await.unwrap();
-        let builder = builder(&server_fixture.server.connect_string()).session_timeout(SESSION);
-        let actor = builder.connect().await.unwrap();
-        let session = server_fixture.sessions_of_actor()[0];
+        let (actor, session) = server_fixture.quiet_actor().await;
         Self { server_fixture, actor, session }
     }
 

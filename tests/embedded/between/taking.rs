@@ -8,14 +8,11 @@ use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 use lockkeeper_testserver::{ArmedFault, ErrorCode, Fault, Op, When};
 
 use crate::limit::within;
-use crate::server_fixture::{ServerFixture, builder, children};
+use crate::server_fixture::{ServerFixture, children};
 
 const PERMITS: &str = "/permits";
 const QUEUE: &str = "/permits/locks";
 const LEASES: &str = "/permits/leases";
-
-/// So long that no confirmation of the lease is among the requests.
-const SESSION: Duration = Duration::from_secs(120);
 
 struct Fixture {
     server_fixture: ServerFixture,
@@ -26,9 +23,7 @@ struct Fixture {
 impl Fixture {
     async fn start() -> Self {
         let server_fixture = ServerFixture::start().await.unwrap();
-        let builder = builder(&server_fixture.server.connect_string()).session_timeout(SESSION);
-        let actor = builder.operation_timeout(SESSION / 200).connect().await.unwrap();
-        let session = server_fixture.sessions_of_actor()[0];
+        let (actor, session) = server_fixture.quiet_actor().await;
         Self { server_fixture, actor, session }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockkeeper::locks::SharedLimit;
 use lockkeeper::znodes::CreateMode;
-use lockkeeper::{Lease, Semaphore};
+use lockkeeper::{Lease, Semaphore, ZnodePath};
 use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{Fault, Op, When};
 
@@ -13,8 +13,8 @@ use crate::limit::within;
 use crate::server_fixture::{LOCK, children};
 
 /// The permit goes from lease to lease more often than it would beside another contender that waits.
-async fn expect_no_end(fixture: &LendingFixture, semaphore: &Semaphore, mut lease: Lease) {
-    let node = lease.path().to_owned();
+async fn expect_no_end(fixture: &LendingFixture, semaphore: &Semaphore, mut lease: Lease, node: &ZnodePath) {
+    assert_eq!(lease.path(), node, "the node was given up");
     for _ in 0..3 {
         fixture.server_fixture.round_trip_of_rival().await.unwrap();
         fixture.let_all_run().await;
@@ -23,7 +23,7 @@ async fn expect_no_end(fixture: &LendingFixture, semaphore: &Semaphore, mut leas
         lease.release().await.unwrap();
         fixture.let_all_run().await;
         lease = within("a permit", semaphore.acquire()).await.unwrap().unwrap();
-        assert_eq!(*lease.path(), node, "the node was given up");
+        assert_eq!(lease.path(), node, "the node was given up");
     }
     lease.release().await.unwrap();
 }
@@ -66,6 +66,7 @@ async fn a_contender_of_this_process_that_left_before_its_answer_is_no_other_con
     fixture.semaphore.acquire().await.unwrap().release().await.unwrap();
     fixture.wait_watched().await;
     let held = fixture.semaphore.acquire().await.unwrap();
+    let node = held.path().clone();
     let create = When::create().path(&format!("{LOCK}/locks/*")).session(fixture.session());
     let create = fixture.server_fixture.server.fault(create, Fault::HoldReply);
     let waiter = Waiter::of(&fixture.semaphore);
@@ -76,7 +77,7 @@ async fn a_contender_of_this_process_that_left_before_its_answer_is_no_other_con
     fixture.let_all_run().await;
     create.release();
     fixture.contenders_become(0).await;
-    expect_no_end(&fixture, &fixture.semaphore, lease).await;
+    expect_no_end(&fixture, &fixture.semaphore, lease, &node).await;
 }
 
 #[tokio::test]
@@ -113,7 +114,8 @@ async fn a_child_of_the_queue_without_a_number_is_no_other_contender() {
     let lease = fixture.semaphore.acquire().await.unwrap();
     let znodes = fixture.server_fixture.rival.znodes();
     znodes.create(&format!("{LOCK}/locks/notes"), "", CreateMode::Persistent).await.unwrap();
-    expect_no_end(&fixture, &fixture.semaphore, lease).await;
+    let node = lease.path().clone();
+    expect_no_end(&fixture, &fixture.semaphore, lease, &node).await;
 }
 
 #[tokio::test]
@@ -124,7 +126,8 @@ async fn a_process_that_is_alone_hands_all_permits_of_a_shared_limit_on_without_
     let shared = Semaphore::new_shared(&fixture.actor, LOCK, &limit).unwrap();
     let shared = shared.with_handoff(bounds().idle_time(SESSION / 3)).unwrap();
     let lease = shared.acquire().await.unwrap();
-    expect_no_end(&fixture, &shared, lease).await;
+    let node = lease.path().clone();
+    expect_no_end(&fixture, &shared, lease, &node).await;
 }
 
 /// Nobody waits for them.
