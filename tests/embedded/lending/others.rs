@@ -5,10 +5,9 @@ use std::time::Duration;
 use lockkeeper::locks::SharedLimit;
 use lockkeeper::znodes::CreateMode;
 use lockkeeper::{Lease, Semaphore, ZnodePath};
-use lockkeeper_testserver::fault::Subject;
-use lockkeeper_testserver::{Fault, Op, When};
+use lockkeeper_testserver::{Fault, When};
 
-use super::fixture::{AT_MOST, LendingFixture, SESSION, Waiter, asked, bounds};
+use super::fixture::{AT_MOST, LendingFixture, SESSION, Waiter, bounds};
 use crate::limit::within;
 use crate::server_fixture::{LOCK, children};
 
@@ -128,20 +127,4 @@ async fn a_process_that_is_alone_hands_all_permits_of_a_shared_limit_on_without_
     let lease = shared.acquire().await.unwrap();
     let node = lease.path().clone();
     expect_no_end(&fixture, &shared, lease, &node).await;
-}
-
-/// Nobody waits for them.
-#[tokio::test]
-async fn a_process_that_is_alone_does_not_ask_how_many_permits_are_in_use() {
-    let fixture = LendingFixture::lingering(1).await;
-    // The limit is recorded.
-    fixture.theirs(1).acquire().await.unwrap().release().await.unwrap();
-    let transcript = fixture.server_fixture.server.transcript();
-    fixture.semaphore.acquire().await.unwrap().release().await.unwrap();
-    fixture.wait_watched().await;
-    let leases = [format!("{LOCK}/leases")];
-    let asked = asked(transcript.passed(), fixture.session()).into_iter();
-    let asked = asked.filter(|passed| passed.paths == leases).map(|passed| passed.subject);
-    // Those of the acquire.
-    assert_eq!(asked.collect::<Vec<_>>(), [Op::GetChildren2, Op::GetData].map(Subject::Request));
 }
