@@ -9,7 +9,6 @@ use lockkeeper_core::{
     Changes, ConnectionManager, Deadline, Error, Hold, LockQueue, NodeMonitor, NodeName, Read, ReadResult,
     count_of,
 };
-use tokio::sync::Notify;
 use tracing::debug;
 
 use super::decide::{ContentionSeen, contention};
@@ -82,21 +81,13 @@ async fn take_one(
     let request = semaphore.request(1);
     loop {
         let mut entering = own.enter();
-        let has_left = Arc::new(Notify::new());
-        let report = Arc::clone(&has_left);
-        let queue = semaphore.queue().with_position_report(move |position| {
-            if position.is_none() {
-                report.notify_one();
-            }
-        });
-        let mut ticket = queue.enqueue(Deadline::never()).await?;
+        let mut ticket = semaphore.queue().enqueue(Deadline::never()).await?;
         entering.entered(ticket.name());
         let head = tokio::select! {
             biased;
             () = slot.needless() => return Ok(None),
+            // Once its node is deleted by hand it has another name, and counts as another contender.
             head = ticket.wait(Deadline::never()) => head?,
-            // It would get another name.
-            () = has_left.notified() => continue,
         };
         let mut head = Some(head);
         let decided = tokio::select! {

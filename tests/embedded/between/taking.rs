@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lockkeeper::error::SemaphoreError;
+use lockkeeper::error::{ConfigError, Refusal, SemaphoreError};
+use lockkeeper::locks::SharedLimit;
 use lockkeeper::{ConnectionManager, Error, Lease, Semaphore};
 use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 use lockkeeper_testserver::{ArmedFault, ErrorCode, Fault, Op, When};
@@ -177,4 +178,54 @@ async fn the_position_of_a_ticket_at_the_head_costs_no_request() {
     assert_eq!(fixture.asked(&transcript), []);
     held.release().await.unwrap();
     within("a permit", ticket.wait()).await.unwrap().unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_that_can_never_be_granted_is_refused_before_anything_is_sent() {
+    let fixture = Fixture::start().await;
+    let semaphore = fixture.semaphore(2).await;
+    let transcript = fixture.transcript();
+    let error = semaphore.acquire_many(0).await.unwrap_err();
+    assert!(matches!(error, Error::Config(_)), "{error:?}");
+    let error = semaphore.acquire_many(3).await.unwrap_err();
+    assert!(
+        matches!(error.recipe(), Some(SemaphoreError::TooManyPermits { asked: 3, limit: 2, .. })),
+        "{error:?}"
+    );
+    assert_eq!(fixture.asked(&transcript), []);
+}
+
+#[tokio::test]
+async fn a_shared_limit_of_another_manager_is_refused() {
+    let fixture = Fixture::start().await;
+    let limit = SharedLimit::new(&fixture.server_fixture.rival, "/limit").unwrap();
+    let error = Semaphore::new_shared(&fixture.actor, PERMITS, &limit).unwrap_err();
+    assert!(matches!(error, Error::Config(ConfigError::Setting { name: "limit", .. })), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_inspection_shows_no_limit_where_there_is_none_and_fails_where_it_may_not_be_read() {
+    let fixture = Fixture::start().await;
+    let limit = SharedLimit::new(&fixture.actor, "/limit").unwrap();
+    let semaphore = Semaphore::new_shared(&fixture.actor, PERMITS, &limit).unwrap();
+    assert_eq!(semaphore.inspect().await.unwrap().limit(), None);
+    limit.set(2).await.unwrap();
+    assert_eq!(semaphore.inspect().await.unwrap().limit(), Some(2));
+    let _refused = fixture.refuse(Op::GetData, "/limit", ErrorCode::NoAuth);
+    let error = semaphore.inspect().await.unwrap_err();
+    assert!(matches!(error, Error::Refused { refusal: Refusal::NoAuth, .. }), "{error:?}");
+}
+
+/// The node in the queue may not exist any more, and the leases may not be listed.
+#[tokio::test]
+async fn an_acquire_whose_transaction_cannot_be_looked_for_is_of_unknown_outcome() {
+    let fixture = Fixture::start().await;
+    let semaphore = fixture.semaphore(1).await;
+    let multi = When::op(Op::Multi).path("/permits/leases/*").session(fixture.session);
+    let lost = fixture.server_fixture.server.fault(multi, Fault::DropConnectionAfter);
+    let search = When::op(Op::GetChildren).path(LEASES).session(fixture.session).always();
+    let _search = fixture.server_fixture.server.fault(search, Fault::Refuse(ErrorCode::NoAuth));
+    let error = granted(&semaphore).await.unwrap_err();
+    assert!(error.outcome_unknown() && !error.is_timeout(), "{error:?}");
+    assert_eq!(lost.hits(), 1);
 }

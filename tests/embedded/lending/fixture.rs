@@ -83,6 +83,17 @@ impl LendingFixture {
         self.server_fixture.round_trip_of_rival().await.unwrap();
         self.let_all_run().await;
     }
+
+    /// Waits until the client has judged whether other contenders wait: answers come in order, and each
+    /// request of that is sent before one of these.
+    pub(super) async fn wait_judged(&self) {
+        let watch = self.server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1);
+        within("the watch on the queue", watch).await.unwrap();
+        for _ in 0..6 {
+            self.actor.znodes().read("/").await.unwrap();
+            self.let_all_run().await;
+        }
+    }
 }
 
 pub(super) fn bounds() -> HandOffPolicy {

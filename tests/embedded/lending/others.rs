@@ -5,19 +5,19 @@ use std::time::Duration;
 use lockkeeper::locks::SharedLimit;
 use lockkeeper::znodes::CreateMode;
 use lockkeeper::{Lease, Semaphore, ZnodePath};
-use lockkeeper_testserver::{Fault, When};
+use lockkeeper_testserver::{Fault, Op, When};
 
 use super::fixture::{AT_MOST, LendingFixture, SESSION, Waiter, bounds};
 use crate::limit::within;
-use crate::server_fixture::{LOCK, children};
+use crate::server_fixture::LOCK;
 
 /// The permit goes from lease to lease more often than it would beside another contender that waits.
 async fn expect_no_end(fixture: &LendingFixture, semaphore: &Semaphore, mut lease: Lease, node: &ZnodePath) {
     assert_eq!(lease.path(), node, "the node was given up");
-    for _ in 0..3 {
-        fixture.server_fixture.round_trip_of_rival().await.unwrap();
-        fixture.let_all_run().await;
-    }
+    // Others are watched for from the first hand-off on.
+    lease.release().await.unwrap();
+    lease = semaphore.acquire().await.unwrap();
+    fixture.wait_judged().await;
     for _ in 0..AT_MOST + 2 {
         lease.release().await.unwrap();
         fixture.let_all_run().await;
@@ -25,11 +25,6 @@ async fn expect_no_end(fixture: &LendingFixture, semaphore: &Semaphore, mut leas
         assert_eq!(lease.path(), node, "the node was given up");
     }
     lease.release().await.unwrap();
-}
-
-/// The names in the queue.
-fn contenders(fixture: &LendingFixture) -> Vec<String> {
-    fixture.server_fixture.server.inspect(|machine| children(machine, &format!("{LOCK}/locks")))
 }
 
 /// The contender of the rival needs three permits, and two are idle. Others try, and leave the queue at once.
@@ -80,34 +75,6 @@ async fn a_contender_of_this_process_that_left_before_its_answer_is_no_other_con
 }
 
 #[tokio::test]
-async fn the_contender_of_a_process_keeps_its_place_while_those_ahead_leave() {
-    let fixture = LendingFixture::lingering(1).await;
-    let theirs = fixture.theirs(1);
-    let held = theirs.acquire().await.unwrap();
-    let (first, second) = (theirs.enqueue().await.unwrap(), theirs.enqueue().await.unwrap());
-    let ahead = contenders(&fixture);
-    let waiter = Waiter::of(&fixture.semaphore);
-    fixture.contenders_become(3).await;
-    let [name] = contenders(&fixture)
-        .into_iter()
-        .filter(|it| !ahead.contains(it))
-        .collect::<Vec<_>>()
-        .try_into()
-        .unwrap();
-    for (left, ticket) in [(2, second), (1, first)] {
-        drop(ticket);
-        fixture.contenders_become(left).await;
-        for _ in 0..3 {
-            fixture.server_fixture.round_trip_of_rival().await.unwrap();
-            fixture.let_all_run().await;
-        }
-        assert!(contenders(&fixture).contains(&name), "it took another place");
-    }
-    held.release().await.unwrap();
-    waiter.lease().await.release().await.unwrap();
-}
-
-#[tokio::test]
 async fn a_child_of_the_queue_without_a_number_is_no_other_contender() {
     let fixture = LendingFixture::lingering(1).await;
     let lease = fixture.semaphore.acquire().await.unwrap();
@@ -115,6 +82,35 @@ async fn a_child_of_the_queue_without_a_number_is_no_other_contender() {
     znodes.create(&format!("{LOCK}/locks/notes"), "", CreateMode::Persistent).await.unwrap();
     let node = lease.path().clone();
     expect_no_end(&fixture, &fixture.semaphore, lease, &node).await;
+}
+
+#[tokio::test]
+async fn a_contender_that_has_left_is_no_other_contender() {
+    let policy = bounds().max_time(Duration::from_millis(50)).idle_time(SESSION / 3);
+    let fixture = LendingFixture::set(1, policy).await;
+    let lease = fixture.semaphore.acquire().await.unwrap();
+    let node = lease.path().clone();
+    lease.release().await.unwrap();
+    let lease = fixture.semaphore.acquire().await.unwrap();
+    fixture.wait_judged().await;
+    let ticket = fixture.theirs(1).enqueue().await.unwrap();
+    fixture.wait_judged().await;
+    let list = When::op(Op::GetChildren2).path(&format!("{LOCK}/locks")).session(fixture.session());
+    let list = fixture.server_fixture.server.fault(list, Fault::DelayReply(Duration::ZERO));
+    drop(ticket);
+    within("another look at the queue", list.hit()).await.unwrap();
+    fixture.wait_judged().await;
+    expect_no_end(&fixture, &fixture.semaphore, lease, &node).await;
+}
+
+#[tokio::test]
+async fn a_process_that_is_alone_does_not_ask_how_many_permits_are_in_use() {
+    let fixture = LendingFixture::lingering(2).await;
+    let lists = When::op(Op::GetChildren).path(&format!("{LOCK}/leases")).always();
+    let lists = fixture.server_fixture.server.fault(lists, Fault::DelayReply(Duration::ZERO));
+    fixture.semaphore.acquire().await.unwrap().release().await.unwrap();
+    fixture.wait_judged().await;
+    assert_eq!(lists.hits(), 0);
 }
 
 #[tokio::test]

@@ -200,6 +200,9 @@ async fn a_task_that_gives_up_names_the_tasks_ahead_and_a_try_takes_what_is_free
     let free = fixture.semaphore.try_acquire().await.unwrap().expect("a free permit");
     assert!(fixture.semaphore.try_acquire().await.unwrap().is_none());
     free.release().await.unwrap();
+    let free = fixture.semaphore.acquire_timeout(Duration::ZERO).await.unwrap();
+    assert!(fixture.semaphore.acquire_timeout(Duration::ZERO).await.unwrap_err().is_timeout());
+    free.release().await.unwrap();
 }
 
 #[tokio::test]
