@@ -28,7 +28,7 @@ impl RetryPolicy {
     }
 
     /// The same pauses without random variation.
-    #[cfg(feature = "__simulation")]
+    #[cfg(any(test, feature = "__simulation"))]
     pub(crate) fn in_step(self) -> Self {
         Self { varied: false, ..self }
     }

@@ -2,7 +2,7 @@
 //!
 //! * `decide` (pure): events and answers in, reads and differences out. `node_map`: the nodes by path.
 //! * `task`: one connection after the other, it watches, reads, and publishes. `reads`: its requests in
-//!   flight.
+//!   flight. `stop` (pure): why a connection is left, and the pause behind that.
 //! * `hub`: the latest snapshot, and the readers of the differences (`changes`).
 //! * `handle`: what recipes have.
 //!
@@ -29,6 +29,7 @@ mod node_map;
 mod reads;
 mod scope;
 mod snapshot;
+mod stop;
 mod task;
 #[cfg(test)]
 mod tests;

@@ -9,14 +9,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, debug_span, warn};
 
-use super::bounds::Exceeded;
 use super::decide::Mirror;
 use super::hub::Hub;
 use super::node::is_same_state;
 use super::reads::{ReadReply, ReadsInFlight, Sync};
 use super::scope::ViewScope;
 use super::snapshot::ViewState;
-use crate::error::Refusal;
+use super::stop::{ViewPauses, ViewStop};
 use crate::manager::ConnectionManager;
 use crate::session::{PathWatch, Session, Suspect};
 use crate::telemetry::metrics;
@@ -39,17 +38,6 @@ pub(super) struct ViewTask<T> {
     /// Wait until the visits of these causes are finished.
     settling: Vec<(u64, Vec<Sync>)>,
     has_watch: bool,
-}
-
-/// Why a connection is not used any more.
-enum ViewStop {
-    /// It broke.
-    Interrupted,
-    /// A request failed in a way that may pass.
-    Failed(WireError),
-    Exceeded(Exceeded),
-    /// The root may not be read.
-    Refused(Refusal),
 }
 
 impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
@@ -98,43 +86,23 @@ impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
             let stop = self.follow_connection(&session).await;
             // A comparison on this connection shows nothing of what happened since: the callers ask again.
             self.settling.clear();
-            if self.hub.latest().state() == ViewState::Live {
-                pauses = None;
-            }
-            self.hub.enter(self.state_after(&stop));
-            match stop {
-                // The watch ended, and its connection did not.
-                ViewStop::Interrupted if connection.is_some() && session.live_connection() == connection => {
-                    self.pause(fractions::retry_pause(session.timeout()), true).await;
-                }
+            let latest = self.hub.latest().state();
+            self.hub.enter(stop.state_after(latest));
+            match &stop {
                 ViewStop::Interrupted => {}
                 ViewStop::Failed(error) => {
                     debug!(%error, "a read of the view failed; all nodes are compared again");
-                    // Longer and longer while each attempt fails: the reads may be the cause.
-                    let next = pauses.get_or_insert_with(|| session.settings().retry.start()).next();
-                    self.pause(next.max(fractions::retry_pause(session.timeout())), true).await;
                 }
                 ViewStop::Exceeded(exceeded) => {
                     warn!(%exceeded, "the view keeps its last snapshot");
                     self.mirror.clear();
-                    self.pause(session.timeout(), false).await;
                 }
-                ViewStop::Refused(refusal) => {
-                    warn!(%refusal, "the root of the view may not be read");
-                    self.pause(session.timeout(), false).await;
-                }
+                ViewStop::Refused(refusal) => warn!(%refusal, "the root of the view may not be read"),
             }
-        }
-    }
-
-    fn state_after(&self, stop: &ViewStop) -> ViewState {
-        match stop {
-            ViewStop::Exceeded(exceeded) => ViewState::TooLarge(*exceeded),
-            ViewStop::Refused(refusal) => ViewState::Refused(*refusal),
-            ViewStop::Interrupted | ViewStop::Failed(_) => match self.hub.latest().state() {
-                ViewState::Live => ViewState::Stale,
-                other => other,
-            },
+            let lives = session.live_connection() == connection;
+            let pauses = pauses.get_or_insert_with(|| ViewPauses::new(session.settings().retry));
+            let pause = pauses.pause_behind(&stop, latest, lives, session.timeout());
+            self.pause(pause, stop.may_be_waited_for()).await;
         }
     }
 
@@ -189,7 +157,7 @@ impl<T: Send + std::marker::Sync + 'static> ViewTask<T> {
         let mut interrupted = std::pin::pin!(session.interrupted(connection));
         let poll_interval = fractions::poll_interval(session.timeout());
         let lacks_watches = || session.hangs_up_on(Suspect::PathWatch);
-        let lacked_watches = watch.is_none() && lacks_watches();
+        let lacked_watches = lacks_watches();
         loop {
             in_flight.send(&mut self.mirror);
             self.publish();

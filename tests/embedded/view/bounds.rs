@@ -8,7 +8,7 @@ use lockkeeper_testserver::fault::{Passed, Subject, Transcript};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 
 use super::witness::{Witness, copy_of, tree_of};
-use super::{ROOT, client, put, soon};
+use super::{ROOT, client, newest_session, put, soon};
 use crate::limit::within;
 use crate::server_fixture::{SESSION, ServerFixture, builder};
 
@@ -94,6 +94,14 @@ async fn a_view_without_room_for_a_watch_compares_from_time_to_time() {
     }
     let watches = server_fixture.server.inspect(|machine| machine.watch_count(0));
     assert!(watches < 2 * views.len(), "all {watches} watches fit");
+    // Room is not looked for at each comparison.
+    let again = When::ops([Op::AddWatch, Op::Multi]).session(newest_session(&server_fixture)).always();
+    let again = server_fixture.server.fault(again, Fault::DelayReply(Default::default()));
+    let read = When::op(Op::GetData).path(&path(31)).always();
+    let read = server_fixture.server.fault(read, Fault::DelayReply(Default::default()));
+    within("comparisons", read.hit_times(3)).await.unwrap();
+    assert_eq!(again.hits(), 0);
+    drop((again, read));
     for (number, view) in views.iter().enumerate() {
         let mut witness = Witness::new(view.changes());
         put(&server_fixture.rival, &path(number), "new").await;

@@ -7,6 +7,7 @@ mod histories;
 mod locks;
 mod points;
 mod scopes;
+mod states;
 mod witness;
 
 use std::time::Duration;
