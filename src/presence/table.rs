@@ -62,3 +62,21 @@ impl Drop for PathTurn {
         self.table.paths.remove_if(&self.path, |_, turns| turns.strong_count() == 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_sessions_the_last_ones_are_remembered() {
+        let table = PresenceTable::default();
+        for session in 1..=100 {
+            // Of several presences, each asks.
+            for _ in 0..SESSIONS_MAX {
+                let earlier = table.earlier_than(session);
+                assert_eq!(earlier.last(), (session > 1).then_some(&(session - 1)));
+                assert!(earlier.len() < SESSIONS_MAX);
+            }
+        }
+    }
+}

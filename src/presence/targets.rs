@@ -148,3 +148,35 @@ impl Targets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(calls: &[&str]) -> Targets {
+        let mut targets = Targets::new(b"first".as_slice().into());
+        calls.iter().for_each(|data| targets.set(data.as_bytes().into()));
+        targets
+    }
+
+    #[test]
+    fn data_that_the_node_has_are_stored_whoever_wrote_them() {
+        let mut targets = after(&["new"]);
+        targets.read(b"new");
+        assert_eq!((targets.is_stored(), targets.applied()), (true, 1));
+    }
+
+    #[test]
+    fn a_call_that_is_superseded_was_applied_only_if_it_was_sent() {
+        for (is_sent, applied) in [(false, 0), (true, 1)] {
+            let mut targets = after(&["one"]);
+            if is_sent {
+                targets.doubt();
+            }
+            targets.set(b"other".as_slice().into());
+            targets.read(b"one");
+            assert_eq!((targets.applied(), targets.is_any_stored()), (applied, is_sent));
+            assert!(!targets.is_stored());
+        }
+    }
+}
