@@ -111,7 +111,8 @@ fn packages_depend_one_way() {
 
 #[test]
 fn every_package_keeps_the_rules_of_the_workspace() {
-    for manifest in manifests() {
+    // One is as the author of a recipe has it, and has no workspace around it.
+    for manifest in manifests().into_iter().filter(|manifest| manifest != "tests/outside/Cargo.toml") {
         let text = read(&manifest);
         for line in [
             "version.workspace = true",
@@ -236,7 +237,7 @@ fn the_readme_and_the_failure_model_make_the_same_promises() {
 }
 
 #[test]
-fn the_page_on_new_recipes_has_the_code_that_is_built_outside_the_workspace() {
+fn the_page_on_new_recipes_has_the_code_of_its_package() {
     let page = read("docs/new-recipe.md");
     let blocks = |language: &str| -> Vec<&str> {
         let begins = format!("{language}\n");
