@@ -87,16 +87,15 @@ impl WriterNode {
         self.is_created && !self.is_beside
     }
 
-    /// Whether attempts to create the node may use it.
+    /// Whether it is for attempts to create the node.
     pub(super) fn is_for_creates(&self) -> bool {
-        self.is_created && self.is_beside
+        self.is_beside
     }
 
-    /// Records that one attempt was applied. Returns whether the node can be used again: one beside the node
-    /// is not, because the node exists.
+    /// Records that one attempt was applied. Returns whether the version leaves room for another one.
     pub(super) fn advance(&mut self) -> bool {
         self.version = self.version.saturating_add(1);
-        !self.is_beside && self.version < VERSION_MAX
+        self.version < VERSION_MAX
     }
 }
 
@@ -107,7 +106,8 @@ pub(super) fn attempt_number(data: &[u8]) -> Option<u64> {
 
 impl Drop for WriterNode {
     fn drop(&mut self) {
-        if self.may_exist && self.session.loss().is_none() {
+        if self.may_exist {
+            // In a session that is over nothing is sent.
             janitor::delete(&self.session, &self.path);
         }
     }
@@ -120,5 +120,40 @@ impl Debug for WriterNode {
             .field("path", &self.path)
             .field("version", &self.version)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockkeeper_testserver::TestServer;
+
+    use super::*;
+    use crate::ConnectionManager;
+    use crate::register::{Change, Register};
+
+    #[tokio::test]
+    async fn a_writer_node_is_left_before_its_version_overflows() {
+        let server = TestServer::start().await.unwrap();
+        let manager = ConnectionManager::connect(&server.connect_string()).await.unwrap();
+        let register = Register::new(&manager, "/register").unwrap();
+        let write = || register.update(|_| (Change::Write(b"1".to_vec()), ()));
+        // Nothing else runs in this thread: the register has its memory back when a change has ended.
+        let has_writer = || register.inner.state.lock().memory.as_ref().unwrap().writer.is_some();
+        // The first one creates the node, and the second one the writer node.
+        write().await.unwrap();
+        write().await.unwrap();
+        let path = {
+            let mut state = register.inner.state.lock();
+            let writer = state.memory.as_mut().unwrap().writer.as_mut().unwrap();
+            writer.version = VERSION_MAX - 2;
+            writer.path.clone()
+        };
+        assert!(server.set_version(&path, VERSION_MAX - 2));
+        write().await.unwrap();
+        assert!(has_writer(), "its version is the last one that is used");
+        write().await.unwrap();
+        assert!(!has_writer(), "the next change makes another one");
+        write().await.unwrap();
+        assert!(has_writer());
     }
 }

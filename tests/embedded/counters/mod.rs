@@ -1,10 +1,12 @@
 //! Counters, shared values and ids, under the faults of the embedded server.
 
 mod answers;
+mod cost;
 mod creation;
 mod fates;
 mod histories;
 mod ids;
+mod next_session;
 mod refusals;
 mod sessions;
 mod values;

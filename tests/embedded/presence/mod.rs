@@ -6,6 +6,7 @@ mod faults;
 mod group;
 mod registration;
 mod sessions;
+mod unwatched;
 
 use std::time::Duration;
 
