@@ -49,7 +49,6 @@ mod reads;
 mod revoker;
 mod rights;
 mod runtimes;
-mod sample;
 mod scenario;
 mod schedule;
 mod server_fixture;

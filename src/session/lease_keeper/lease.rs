@@ -136,8 +136,8 @@ impl SessionLease {
     /// When the next confirmation is due, if confirmations are needed at all.
     ///
     /// Normally every sixth of the timeout. If the lease has run out, or rests on an earlier connection, as
-    /// soon as the confirmation can count. What only the verification of the connection is missing to is no
-    /// better for more confirmations.
+    /// soon as the confirmation can count. Once only the verification of the connection is missing, more of
+    /// them would not help.
     pub(crate) fn next_confirmation(&self, last_sent: Option<BootInstant>, now: BootInstant) -> BootInstant {
         let is_renewed = self.covers(now) && self.connection.has_given;
         if is_renewed || self.connection.unverified_base.is_some() {

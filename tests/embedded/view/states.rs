@@ -55,18 +55,18 @@ async fn a_view_with_more_events_than_its_bound_is_stale_until_all_nodes_are_com
 async fn a_view_with_a_watch_reads_nothing_while_nothing_happens() {
     let server_fixture = ServerFixture::start().await.unwrap();
     put(&server_fixture.rival, ROOT, "").await;
-    let manager = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 4);
+    let manager = builder(&server_fixture.server.connect_string()).session_timeout(SESSION * 10);
     let view = NodeView::new(&manager.connect().await.unwrap(), ROOT).unwrap();
     soon("the first load", view.ready()).await;
     let session = newest_session(&server_fixture);
     let reads = server_fixture
         .server
         .fault(When::ops(READS).session(session).always(), Fault::DelayReply(Default::default()));
-    // A view without a watch reads several times between two of them.
+    // A view without a watch would read several times before it.
     let ping = server_fixture
         .server
         .fault(When::op(Op::Ping).session(session).always(), Fault::DelayReply(Default::default()));
-    within("two pings", ping.hit_times(2)).await.unwrap();
+    within("a ping", ping.hit()).await.unwrap();
     assert_eq!(reads.hits(), 0);
 }
 
