@@ -205,6 +205,16 @@ async fn a_task_that_gives_up_names_the_tasks_ahead_and_a_try_takes_what_is_free
     free.release().await.unwrap();
 }
 
+/// The process has no node yet that it could hand off.
+#[tokio::test]
+async fn a_wait_of_no_time_takes_a_permit_that_is_free_at_the_server() {
+    let fixture = LendingFixture::lingering(1).await;
+    let lease =
+        within("an answer", fixture.semaphore.acquire_timeout(Duration::ZERO)).await.unwrap().unwrap();
+    assert!(fixture.semaphore.acquire_timeout(Duration::ZERO).await.unwrap_err().is_timeout());
+    lease.release().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_waiting_task_gets_the_error_of_the_contender_and_the_next_one_tries_again() {
     let fixture = LendingFixture::set(1, bounds()).await;
