@@ -36,11 +36,16 @@ async fn a_view_with_more_events_than_its_bound_is_stale_until_all_nodes_are_com
         put(&server_fixture.rival, &format!("{ROOT}/{name}"), "").await;
     }
     let bounds = ViewBounds::default().events(1);
-    let view = TreeView::new_bounded(&client(&server_fixture).await, ROOT, bounds).unwrap();
+    let manager = builder(&server_fixture.server.connect_string());
+    let manager =
+        manager.session_timeout(SESSION * 60).operation_timeout(SESSION * 60).connect().await.unwrap();
+    let view = TreeView::new_bounded(&manager, ROOT, bounds).unwrap();
     soon("the first load", view.ready()).await;
     let mut witness = Witness::new(view.changes());
     let reads = When::ops(READS).session(newest_session(&server_fixture));
     let first = server_fixture.server.fault(reads, Fault::HoldRequest);
+    let watches = When::ops([Op::AddWatch, Op::Multi]).session(newest_session(&server_fixture)).always();
+    let watches = server_fixture.server.fault(watches, Fault::DelayReply(Default::default()));
     for name in ["1", "2", "3"] {
         put(&server_fixture.rival, &format!("{ROOT}/{name}"), "changed").await;
     }
@@ -48,6 +53,8 @@ async fn a_view_with_more_events_than_its_bound_is_stale_until_all_nodes_are_com
     first.release();
     witness.state_is(ViewState::Live).await;
     assert_eq!(view.snapshot().get("3").unwrap().data(), b"changed");
+    // A view whose watch ends is stale for that.
+    assert_eq!(watches.hits(), 0, "of a watch that was set again");
 }
 
 /// A watch tells what happens: nothing is compared from time to time.
