@@ -92,9 +92,11 @@ impl Connection {
         let mut first = true;
         loop {
             let frame = tokio::select! {
+                // First: what arrives after the end of its session meets no fault.
+                biased;
+                () = self.outbox.closing() => return,
                 frame = read_frame(&mut socket, first, self.shared.max_request) => frame,
                 () = sleep(FIRST_FRAME), if first => return,
-                () = self.outbox.closing() => return,
             };
             if let Some(front) = self.shared.fronts.get(self.server) {
                 tokio::select! {
