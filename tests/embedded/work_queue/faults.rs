@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures::{StreamExt, stream};
 use lockkeeper::error::Outcome;
 use lockkeeper::znodes::Version;
 use lockkeeper::{ConnectionManager, Error};
@@ -26,6 +27,9 @@ enum Strike {
     /// The connection breaks, and the request is applied when the client has gone on.
     Late,
 }
+
+/// How many cases run at a time.
+const SIDE_BY_SIDE: usize = 8;
 
 /// Only seen.
 const DELAY: Fault = Fault::DelayRequest(Duration::ZERO);
@@ -132,20 +136,29 @@ async fn strike(layout: Layout, op: Op, nth: u64, strike: Strike) {
     }
 }
 
+async fn every_item_is_done_once(layout: Layout) {
+    let requests = requests(layout).await.into_values();
+    let requests = requests.flat_map(|(op, count)| (1..=count).map(move |nth| (op, nth)));
+    let cases: Vec<_> = requests.flat_map(|request| STRIKES.map(|one| (request, one))).collect();
+    assert!(cases.len() > 50, "{}", cases.len());
+    // Each waits most of the time.
+    let struck = stream::iter(cases).map(|((op, nth), one)| strike(layout, op, nth, one));
+    struck.buffer_unordered(SIDE_BY_SIDE).collect::<()>().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_item_is_done_once_under_every_fault_at_every_request() {
-    let mut cases = 0;
-    for layout in [Layout::Own, Layout::Curator, Layout::Kazoo] {
-        for (op, count) in requests(layout).await.into_values() {
-            for nth in 1..=count {
-                for one in STRIKES {
-                    strike(layout, op, nth, one).await;
-                    cases += 1;
-                }
-            }
-        }
-    }
-    assert!(cases > 150, "{cases}");
+    every_item_is_done_once(Layout::Own).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_item_of_curator_is_done_once_under_every_fault_at_every_request() {
+    every_item_is_done_once(Layout::Curator).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_item_of_kazoo_is_done_once_under_every_fault_at_every_request() {
+    every_item_is_done_once(Layout::Kazoo).await;
 }
 
 #[tokio::test]

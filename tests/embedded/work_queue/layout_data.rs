@@ -117,8 +117,8 @@ async fn an_item_of_a_delay_queue_is_not_taken_before_its_time_and_can_be_put_of
     assert_eq!(seen.items[0].state, ItemState::Delayed(due), "{seen}");
     server_fixture.server.advance_clock(later + Duration::from_secs(1));
     for value in ["now", "later"] {
-        // A write tells this process the time of the servers.
-        manager.txn().create_sequential("/tick-", b"").commit().await.unwrap();
+        // The answer tells this process the time of the servers.
+        manager.znodes().create(&format!("/{value}"), b"", CreateMode::Persistent).await.unwrap();
         let item = within("the item", queue.take()).await.unwrap().unwrap();
         assert_eq!((item.value().as_str(), item.attempts()), (value, 1));
         item.done().await.unwrap();
