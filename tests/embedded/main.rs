@@ -49,6 +49,7 @@ mod reads;
 mod revoker;
 mod rights;
 mod runtimes;
+mod sample;
 mod scenario;
 mod schedule;
 mod server_fixture;

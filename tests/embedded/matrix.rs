@@ -11,6 +11,7 @@ use lockkeeper_test_recipes::semaphore::InSemaphoreLayout;
 use crate::case::{Case, Outcome, record};
 use crate::injected_fault::InjectedFault;
 use crate::injection_point::InjectionPoint;
+use crate::sample::sampled;
 use crate::scenario::{
     Acquire, AcquireMakingDirectory, AcquireRecovering, Admit, Commit, Connect, DoSlot, Downgrade, DropGuard,
     HoldOn, HoldReconnecting, Idle, Initialise, ReadUnderWrite, Reenter, Release, Scenario, Shutdown,
@@ -61,8 +62,10 @@ async fn holds<S: Scenario>(scenario: S) {
             injected_fault,
         })
     });
-    let mut cases: Vec<Case<S>> =
-        cases.filter(|case| only.as_ref().is_none_or(|only| case.to_string().contains(only))).collect();
+    let mut cases: Vec<Case<S>> = match only {
+        Some(only) => cases.filter(|case| case.to_string().contains(&only)).collect(),
+        None => sampled(cases.collect()),
+    };
     let mut results = Vec::new();
     for round in 1..=ROUNDS {
         let tried: Vec<_> = futures::stream::iter(cases)

@@ -109,6 +109,8 @@ def environment_of(folder, number):
     environment.update(CARGO_MANIFEST_DIR=str(folder), RUST_BACKTRACE="0", **{CHOSEN: str(number)})
     # What proptest finds with one mutant is not tried with the others, or with none.
     environment["PROPTEST_DISABLE_FAILURE_PERSISTENCE"] = "1"
+    # A mutant may show in one case alone.
+    environment["LOCKKEEPER_CASES"] = "all"
     return environment
 
 

@@ -7,6 +7,7 @@ use lockkeeper_tests::dropped_after;
 use lockkeeper_testserver::fault::Subject;
 use lockkeeper_testserver::{ArmedFault, Fault, Op, When};
 
+use crate::sample::sampled;
 use crate::server_fixture::ServerFixture;
 
 /// A fault that is armed while a future is dropped.
@@ -17,7 +18,7 @@ pub(super) struct Trap {
     fault: Fault,
 }
 
-/// Nothing, and each fault at each of these requests.
+/// Nothing, and faults at these requests: each fault at each of them, or a part of that.
 pub(super) fn traps(ops: &[Op]) -> Vec<Trap> {
     let faults = [
         ("DropConnectionBefore", Fault::DropConnectionBefore),
@@ -28,7 +29,7 @@ pub(super) fn traps(ops: &[Op]) -> Vec<Trap> {
     ];
     let nothing = Trap { name: "nothing", op: None, fault: Fault::DropReply };
     let each = |op: &Op| faults.map(|(name, fault)| Trap { name, op: Some(*op), fault });
-    std::iter::once(nothing).chain(ops.iter().flat_map(each)).collect()
+    std::iter::once(nothing).chain(sampled(ops.iter().flat_map(each).collect())).collect()
 }
 
 impl Trap {
