@@ -83,8 +83,8 @@ async fn an_acquire_lists_the_permits_once_and_takes_one_by_one_transaction() {
     lease.release().await.unwrap();
 }
 
-/// It needs no read: the earlier head of the process passes on how many permits are in use at most, with those
-/// that were released since.
+/// It needs no read: the earlier head of the process passes on how many permits are in use at most, with
+/// those that were released since.
 #[tokio::test]
 async fn the_next_contender_of_a_process_takes_its_permit_by_one_transaction() {
     let fixture = Fixture::start().await;
