@@ -114,9 +114,9 @@ impl Hold {
         self.reads.is_current(self.session())
     }
 
-    /// When the first exchange was sent that has no reply, and may have been committed.
-    pub(crate) fn in_doubt_since(&self) -> Option<BootInstant> {
-        self.unresolved.since()
+    /// Whether an exchange without a reply may have been committed.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.unresolved.is_in_doubt()
     }
 
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Arc<OwnedNode>> {

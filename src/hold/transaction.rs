@@ -10,7 +10,6 @@ use crate::error::{Error, LossReason, Operation, Phase, Refusal};
 use crate::session::{
     Origin, OwnedNode, ParentLifetime, Session, TxnInFlight, janitor, lost_create, make_queue_directory,
 };
-use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{MultiError, WireError, WriteOp, WriteResult};
 use crate::znode::name::{CreateId, Label};
@@ -34,21 +33,12 @@ pub(crate) struct MadeNode {
 
 /// The outcome of a transaction.
 pub(crate) enum TxnOutcome {
-    /// Committed.
-    Made(Made),
+    /// Committed. The nodes that were wanted, in order.
+    Made(Vec<MadeNode>),
     /// The server refused the operation on this node. Nothing was changed.
     Refused(String, Refusal),
     /// A read showed that nothing was changed.
     Nothing,
-}
-
-/// The result of a committed transaction.
-pub(crate) struct Made {
-    /// The nodes that were wanted, in order.
-    pub(crate) nodes: Vec<MadeNode>,
-    /// The transaction was not committed before this instant, at which the first request that may have
-    /// committed it was sent.
-    pub(crate) sent: BootInstant,
 }
 
 /// The nodes that transactions without a reply may still create. Dropping this value leaves the nodes to the
@@ -56,39 +46,39 @@ pub(crate) struct Made {
 pub(crate) struct UnresolvedNodes {
     session: Session,
     nodes: Vec<(ZnodePath, CreateId)>,
-    /// When the first of these transactions was sent.
-    since: Option<BootInstant>,
+    /// One of these transactions may have been committed.
+    is_in_doubt: bool,
 }
 
 impl UnresolvedNodes {
     pub(crate) fn none(session: &Session) -> Self {
-        Self { session: session.clone(), nodes: Vec::new(), since: None }
+        Self { session: session.clone(), nodes: Vec::new(), is_in_doubt: false }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.nodes.is_empty() && self.since.is_none()
+        self.nodes.is_empty() && !self.is_in_doubt
     }
 
-    /// When the first transaction without a reply was sent.
-    pub(crate) fn since(&self) -> Option<BootInstant> {
-        self.since
+    /// Whether a transaction without a reply may have been committed.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.is_in_doubt
     }
 
     /// Records that one of the tries was committed, so that no other can be.
     pub(crate) fn settle(&mut self) {
         let nodes = self.session.node_bytes();
         self.nodes.drain(..).for_each(|(directory, create_id)| nodes.forget_create(&directory, create_id));
-        self.since = None;
+        self.is_in_doubt = false;
     }
 
     /// Records that these tries were not committed. That says nothing about earlier ones with the same nodes.
     fn discard(&mut self) {
         self.nodes.clear();
-        self.since = None;
+        self.is_in_doubt = false;
     }
 
     pub(crate) fn absorb(&mut self, mut other: Self) {
-        self.since = self.since.into_iter().chain(other.since).min();
+        self.is_in_doubt |= other.is_in_doubt;
         for node in std::mem::take(&mut other.nodes) {
             if !self.nodes.contains(&node) {
                 self.nodes.push(node);
@@ -115,8 +105,8 @@ pub(crate) struct NodeTransaction {
     new_nodes: Vec<NewNode>,
     /// Whether the transaction deletes the own node.
     replaces: bool,
-    /// When the first earlier try was sent that may have been committed.
-    in_doubt_since: Option<BootInstant>,
+    /// An earlier try may have been committed.
+    is_in_doubt: bool,
     unresolved: UnresolvedNodes,
     in_flight: TxnInFlight,
 }
@@ -125,13 +115,13 @@ impl NodeTransaction {
     pub(crate) fn new(own: &Arc<OwnedNode>, new_nodes: Vec<NewNode>, replaces: bool) -> Self {
         let (session, in_flight) = (own.session().clone(), TxnInFlight::on([own]));
         let unresolved = UnresolvedNodes::none(&session);
-        let (own, in_doubt_since) = (Arc::clone(own), None);
-        Self { own, unresolved, session, new_nodes, replaces, in_doubt_since, in_flight }
+        let (own, is_in_doubt) = (Arc::clone(own), false);
+        Self { own, unresolved, session, new_nodes, replaces, is_in_doubt, in_flight }
     }
 
-    /// Records that a request from that instant or later may already have committed the same transaction.
-    pub(crate) fn in_doubt_since(self, since: Option<BootInstant>) -> Self {
-        Self { in_doubt_since: since, ..self }
+    /// Sets whether an earlier request may already have committed the same transaction.
+    pub(crate) fn in_doubt_if(self, is_in_doubt: bool) -> Self {
+        Self { is_in_doubt, ..self }
     }
 
     /// `operations` begins with the creates of the wanted nodes and ends with the operation on the own node.
@@ -142,16 +132,15 @@ impl NodeTransaction {
     ) -> Result<TxnOutcome, Error> {
         let mut directories_made = 0;
         loop {
-            let (sent, before) = (self.session.now(), self.unresolved.since);
-            let connection = self.session.connection();
-            self.arm(sent);
+            let (connection, before) = (self.session.connection(), self.unresolved.is_in_doubt);
+            self.arm();
             let committed = tokio::select! {
                 biased;
                 committed = self.session.multi(operations, deadline) => committed,
                 lost = self.own.lost() => return Err(lost.into()),
             };
             let (index, refusal) = match committed {
-                Ok(results) => return self.read(results, connection, sent),
+                Ok(results) => return self.read(results, connection),
                 Err(MultiError::Operation { index, refusal }) => (index, refusal),
                 Err(MultiError::Request(WireError::SessionEnded(reason))) => return Err(self.ended(reason)),
                 Err(MultiError::Request(WireError::Refused(refusal))) if !refusal.is_transient() => {
@@ -177,7 +166,7 @@ impl NodeTransaction {
             match refusal {
                 // An earlier try was committed, or another client deleted the own node.
                 Refusal::NoNode if is_own => {
-                    let is_only_try = before.is_none() && self.own.rests_once();
+                    let is_only_try = !before && self.own.rests_once();
                     return self.find_outcome(deadline, is_only_try).await;
                 }
                 Refusal::NodeExists if index < self.new_nodes.len() => {
@@ -198,8 +187,8 @@ impl NodeTransaction {
     }
 
     /// Once the request is sent, the nodes may be created and the own node may be deleted.
-    fn arm(&mut self, sent: BootInstant) {
-        self.unresolved.since.get_or_insert(sent);
+    fn arm(&mut self) {
+        self.unresolved.is_in_doubt = true;
         let held = self.new_nodes.iter().filter(|new_nodes| new_nodes.is_held);
         self.unresolved.nodes =
             held.map(|new_nodes| (new_nodes.directory.clone(), new_nodes.create_id)).collect();
@@ -208,23 +197,18 @@ impl NodeTransaction {
         }
     }
 
-    /// This try was certainly not committed. One of those `before` it may have been.
-    fn disarm(&mut self, before: Option<BootInstant>) {
-        match before {
-            None if self.in_doubt_since.is_none() => self.unresolved.settle(),
+    /// This try was certainly not committed. One `before` it may have been.
+    fn disarm(&mut self, before: bool) {
+        match (before, self.is_in_doubt) {
+            (true, _) => {}
             // An earlier exchange of the hold, with the same nodes, may still be.
-            None => self.unresolved.discard(),
-            before => self.unresolved.since = before,
+            (false, true) => self.unresolved.discard(),
+            (false, false) => self.unresolved.settle(),
         }
     }
 
-    /// Reads the reply to a request that was sent at `sent`. `connection` is the connection from before.
-    fn read(
-        &self,
-        results: Vec<WriteResult>,
-        connection: Option<u64>,
-        sent: BootInstant,
-    ) -> Result<TxnOutcome, Error> {
+    /// Reads the reply to a request. `connection` is the connection from before.
+    fn read(&self, results: Vec<WriteResult>, connection: Option<u64>) -> Result<TxnOutcome, Error> {
         let mut nodes = Vec::new();
         let mut results = results.into_iter();
         for node in &self.new_nodes {
@@ -240,7 +224,7 @@ impl NodeTransaction {
             nodes.push(MadeNode { path: created.path, origin });
         }
         // The own node existed until now, so no earlier try was committed.
-        Ok(TxnOutcome::Made(Made { nodes, sent }))
+        Ok(TxnOutcome::Made(nodes))
     }
 
     /// Finds out whether the transaction was committed. `is_only_try` says that no other try of it can have
@@ -304,17 +288,10 @@ impl NodeTransaction {
             found.push(MadeNode { path, origin: Origin::FOUND });
         }
         Ok(match (found.len() == self.new_nodes.len(), own) {
-            (true, _) => Some(TxnOutcome::Made(self.found(found))),
+            (true, _) => Some(TxnOutcome::Made(found)),
             (false, Some(_)) => Some(TxnOutcome::Nothing),
             (false, None) => None,
         })
-    }
-
-    /// It is unknown which of the tries created the nodes: it may have been the first.
-    fn found(&self, nodes: Vec<MadeNode>) -> Made {
-        let tries = self.in_doubt_since.into_iter().chain(self.unresolved.since);
-        let sent = tries.min().unwrap_or_else(|| self.session.now());
-        Made { nodes, sent }
     }
 
     async fn make_directory(&self, index: usize, deadline: Deadline) -> Result<(), Error> {

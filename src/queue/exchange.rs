@@ -13,7 +13,6 @@ use crate::config::limits;
 use crate::error::{ConfigError, Error, Operation, Refusal};
 use crate::hold::{HeldNode, Hold, NewNode, NodeTransaction, TxnOutcome};
 use crate::local::{ExchangeInFlight, HandOffPayload, QueueEntry};
-use crate::time::boot::BootInstant;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WriteOp};
 use crate::znode::name::{CreateId, Kind, Label, NodeName};
@@ -49,11 +48,6 @@ pub struct Exchanged {
     /// Whether all [reads](Hold::read) of the old hold arrived over the connection that carried the
     /// transaction. If not, they may have been stale: read again before relying on them.
     pub reads_current: bool,
-    /// The transaction was not committed before this instant, at which the request was sent. If an earlier
-    /// [`commit`](Exchange::commit) of the same hold had no reply, and it is unknown which of them was
-    /// committed, this is the instant at which the first of them was sent. The nodes may be found long after
-    /// the transaction, so the instant of the reply bounds nothing.
-    pub sent: BootInstant,
 }
 
 /// Why an exchange did not commit.
@@ -275,15 +269,14 @@ impl Exchange {
             .extend(next.iter().map(|next| WriteOp::Check { path: next.path().to_owned(), version: None }));
         operations.push(WriteOp::Delete { path: hold.full_path().to_owned(), version: None });
         limits::check(operations.iter().map(WriteOp::bytes).sum()).map_err(Error::Config)?;
-        let mut attempt =
-            NodeTransaction::new(hold.node(), new_nodes, true).in_doubt_since(hold.in_doubt_since());
+        let mut attempt = NodeTransaction::new(hold.node(), new_nodes, true).in_doubt_if(hold.is_in_doubt());
         let outcome = attempt.commit(&operations, deadline).await;
         let refused = match outcome.map_err(|error| attempt.in_doubt(error))? {
             TxnOutcome::Made(made) => {
-                let (reads_current, sent) = (hold.has_current_reads(), made.sent);
-                let made = attempt.settle(made.nodes)?;
+                let reads_current = hold.has_current_reads();
+                let made = attempt.settle(made)?;
                 let new = hold.into_replacement(made, in_flight, payload.filter(|_| reads_current));
-                return Ok(Exchanged { hold: new, reads_current, sent });
+                return Ok(Exchanged { hold: new, reads_current });
             }
             TxnOutcome::Refused(path, Refusal::NoNode)
                 if next.as_ref().is_some_and(|next| next.path() == path) =>
@@ -321,7 +314,7 @@ impl Hold {
             self.settle()?;
             match attempt.commit(&operations, Deadline::never()).await? {
                 TxnOutcome::Made(made) => {
-                    let mut made = attempt.settle(made.nodes)?.into_iter();
+                    let mut made = attempt.settle(made)?.into_iter();
                     let first = made.next().ok_or_else(|| Error::Unknown {
                         operation: Operation::Create,
                         path: self.full_path().into(),
