@@ -164,9 +164,9 @@ async fn a_node_whose_create_may_be_applied_late_stays_until_then() {
     within("the create", create.hit()).await.unwrap();
     server.drop_connections();
     within("an admission", admitting).await.unwrap().unwrap().unwrap();
-    // A later window ends earlier.
-    let _used = calls.of("bert").unwrap().admit().await.unwrap();
-    until_gone(&server, "/calls/bert").await;
+    // A later and longer window ends earlier.
+    let _used = RateLimiter::new(&manager, "/longer", 1, BRIEF * 5).unwrap().admit().await.unwrap();
+    until_gone(&server, "/longer").await;
     assert!(data(&server, "/calls/anna").is_some());
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use lockkeeper::error::{ErrorKind, LossReason, Outcome};
 use lockkeeper::manager::State;
 use lockkeeper::{DoubleBarrier, Error, Inside};
+use lockkeeper_testserver::machine::Machine;
 use lockkeeper_testserver::{Fault, Op, When};
 
 use super::{BARRIER, client, is_open, member, members, members_become};
@@ -308,14 +309,13 @@ async fn a_barrier_is_not_opened_with_a_member_that_crashed_meanwhile() {
     let node = format!("{BARRIER}/{}", server_fixture.server.inspect(members).remove(0));
     let staying = enter(member(&two, 2, "stays"));
     within("both open the barrier", opening.hit_times(2)).await.unwrap();
-    // Mostly after its transaction was refused, and sooner if its link breaks on a busy machine.
-    let lists = server_fixture
-        .server
-        .fault(When::op(Op::GetChildren2).path(BARRIER), Fault::DelayReply(Duration::ZERO));
     assert!(server_fixture.server.delete_node(&node));
     assert!(within("the loss", crashing).await.unwrap().unwrap().unwrap_err().is_lost());
+    let before = server_fixture.server.inspect(Machine::zxid);
     opening.release();
-    within("another list", lists.hit()).await.unwrap();
+    // A refused write has a zxid, too.
+    let both = server_fixture.server.wait_until(|machine| machine.zxid() >= before + 2);
+    within("both transactions", both).await.unwrap();
     assert!(!server_fixture.server.inspect(is_open), "opened with one member");
     drop(opening);
     let joining = enter(member(&one, 2, "joins"));

@@ -222,6 +222,9 @@ fn an_item_of_a_kept_list_is_tried_again_when_its_claim_ends_and_not_when_it_is_
     candidates.ended(&item(2));
     look_at(&mut candidates, 0..=1, &[(1, &[])], &["b"]);
     assert_eq!(drain(&mut candidates), ["items/100-0000000001", "items/100-0000000003"]);
+    // Of the item that is done, the end of its worker says nothing.
+    look_at(&mut candidates, 0..=1, &[(1, &[])], &[]);
+    assert_eq!(drain(&mut candidates), ["items/100-0000000001", "items/100-0000000003"]);
 }
 
 #[test]
@@ -254,7 +257,8 @@ fn what_is_drawn_ahead_is_tried_next_unless_it_is_gone_or_behind_another_priorit
     candidates.ended(&drawn[1]);
     assert_eq!([candidates.pop(0), candidates.pop(0)], [Some(drawn[0].clone()), Some(drawn[2].clone())]);
     let urgent = "050-0000000100".to_owned();
-    look_again(&mut candidates, ItemLayout::Own, &[vec![urgent.clone()], names(&[20, 21])].concat(), &[], 0);
+    let listed = [vec![urgent.clone(), drawn[3].as_str().to_owned()], names(&[20, 21])].concat();
+    look_again(&mut candidates, ItemLayout::Own, &listed, &[], 0);
     assert_eq!(candidates.pop(0), ItemLayout::Own.parse(&urgent));
-    assert_eq!(candidates.pop(0), Some(item(20)));
+    assert_eq!([candidates.pop(0), candidates.pop(0)], [Some(drawn[3].clone()), Some(item(20))]);
 }
