@@ -7,6 +7,10 @@ use lockkeeper_testserver::protocol::{Request, WriteOp};
 use super::happening::{Happening, ToServer};
 use super::state::State;
 
+/// So many transactions of a session are held at most. After one more in a row, a client takes its create for
+/// the reason that its connection breaks each time, and sends it no more.
+const HOLDS_MAX: u32 = 7;
+
 /// A transaction in flight, of a connection that has ended.
 pub(super) struct HeldTransaction {
     session: usize,
@@ -28,9 +32,14 @@ impl State {
         let is_it = matches!(&message, ToServer::Request(_, Request::Multi(writes)) if is_making(writes));
         let origin = self.machine.origin(client).filter(|_| is_it && self.holds_next && !self.is_healing);
         let (Some(origin), ToServer::Request(_, request)) = (origin, &message) else { return Some(message) };
+        let session = self.connections[&client].session;
+        let holds = self.holds.entry(session).or_default();
+        if *holds == HOLDS_MAX {
+            return Some(message);
+        }
+        *holds += 1;
         self.holds_next = false;
         self.note(|| format!("FAULT {client:?} is cut, and held is {request:?}"));
-        let session = self.connections[&client].session;
         self.held = Some(HeldTransaction { session, origin, request: request.clone() });
         self.lose_connection(client);
         self.hang_up(client);

@@ -40,6 +40,8 @@ pub(super) struct State {
     pub(super) strands_next: bool,
     /// The next transaction with creates is held.
     pub(super) holds_next: bool,
+    /// How many transactions of each session were held.
+    pub(super) holds: BTreeMap<usize, u32>,
     /// The next change of the counter is refused.
     pub(super) refuses_next: bool,
     pub(super) held: Option<HeldTransaction>,
@@ -92,6 +94,7 @@ impl State {
             swaps_next: false,
             strands_next: false,
             holds_next: false,
+            holds: BTreeMap::new(),
             refuses_next: false,
             held: None,
             curator_is_next: false,
