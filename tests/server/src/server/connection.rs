@@ -92,11 +92,9 @@ impl Connection {
         let mut first = true;
         loop {
             let frame = tokio::select! {
-                // First: what arrives after the end of its session meets no fault.
-                biased;
-                () = self.outbox.closing() => return,
                 frame = read_frame(&mut socket, first, self.shared.max_request) => frame,
                 () = sleep(FIRST_FRAME), if first => return,
+                () = self.outbox.closing() => return,
             };
             if let Some(front) = self.shared.fronts.get(self.server) {
                 tokio::select! {
@@ -115,10 +113,11 @@ impl Connection {
             first = false;
             let Some(incoming) = incoming else { return };
             self.outbox.room().await;
-            self.handle(incoming).await;
+            // What is read at the end of a session, or behind it, meets no fault of the next one.
             if !self.outbox.is_open() {
                 return;
             }
+            self.handle(incoming).await;
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockkeeper_testserver::{ErrorCode, Fault, When};
+use lockkeeper_testserver::{ErrorCode, Fault, Op, When};
 use tokio::time::timeout;
 
 use crate::faults::{T, has, server};
@@ -49,6 +49,21 @@ async fn expired_session_loses_nodes_and_connection_at_once() {
     assert_eq!(other.drain().await.unwrap(), [(2, "/mine".to_owned())]);
     let late = client.again(&address).await.unwrap();
     assert_eq!((late.session, late.timeout, late.password), (0, 0, vec![0; 16]));
+}
+
+/// The end of the session and the request are there at the same time.
+#[tokio::test]
+async fn request_behind_the_end_of_its_session_meets_no_fault() {
+    let (server, address) = server().await;
+    for _ in 0..2_000 {
+        let mut client = Conn::new(&address, T).await;
+        assert!(server.expire(client.session));
+        let next = server.fault(When::op(Op::Create).always(), Fault::DelayReply(Duration::ZERO));
+        // It may be closed already.
+        let _ = client.send(op::CREATE, &Body::create("/late", 0)).await;
+        client.closed().await;
+        assert_eq!((next.hits(), has(&server, "/late")), (0, false));
+    }
 }
 
 #[tokio::test]
