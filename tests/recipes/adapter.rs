@@ -23,7 +23,7 @@ pub trait Adapter: Debug + Send + Sync + 'static {
     /// way could not be done in time.
     fn take(&self, target: Target, mode: AcquireMode) -> Taking;
 
-    /// The same as a [`Lock`]. `None` if this way has no such type.
+    /// The same as a [`ZooKeeperLock`]. `None` if this way has no such type.
     ///
     /// # Errors
     ///
