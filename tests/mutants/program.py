@@ -11,11 +11,14 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 # The crates that are broken. The text of a rule may have moved within all of them.
 SOURCES = ["src", "recipes/src", "tower/src", "fence/src", "lock/src"]
+# These crates have files of the crates that are broken.
+CRATES = [*SOURCES, "tests/interleavings"]
 
 # The rings that may catch a mutant: `cargo test` arguments.
 RINGS = {
     "core": ["-p", "lockkeeper-core", "--lib"],
     "recipes": ["-p", "lockkeeper", "--features", "discovery", "--lib"],
+    "interleavings": ["-p", "lockkeeper-interleavings", "--lib"],
     "embedded": ["-p", "lockkeeper-tests", "--test", "embedded"],
     "blocking": ["-p", "lockkeeper-tests", "--test", "blocking"],
     "observed": ["-p", "lockkeeper-tests", "--test", "observed"],
@@ -60,7 +63,7 @@ def copy_tree(tree, texts):
     for name in wanted:
         source, copy = ROOT / name, tree / name
         content = texts[name].encode() if name in texts else source.read_bytes()
-        if name in [f"{folder}/lib.rs" for folder in SOURCES]:
+        if name in [f"{folder}/lib.rs" for folder in CRATES]:
             content = b"#![allow(warnings)]\n" + content + SWITCH.encode()
         if not copy.is_file() or copy.read_bytes() != content:
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,8 @@
 mod common;
 mod contention_watcher;
 mod decide;
+#[cfg(test)]
+mod decide_test;
 mod entry_reports;
 mod hand_off_hold;
 mod hand_off_policy;
@@ -28,8 +30,6 @@ mod shared_entry;
 mod shared_node;
 mod slot_wait;
 mod tenure;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use self::hand_off_hold::HandOffHold;
 pub use self::hand_off_policy::HandOffPolicy;

@@ -68,9 +68,4 @@ impl Entry {
             Predecessor::Unknown | Predecessor::Own(_) => None,
         }
     }
-
-    #[cfg(test)]
-    pub(super) fn is_consistent(&self) -> bool {
-        !self.is_head() || self.has_no_predecessor()
-    }
 }

@@ -230,18 +230,4 @@ impl<P: Clone> LocalQueue<P> {
         self.last_order += 1;
         self.last_order
     }
-
-    /// Whether all fields agree with each other.
-    #[cfg(test)]
-    pub(super) fn is_consistent(&self) -> bool {
-        let linked = self.entries.iter().filter_map(|(sequence, entry)| match entry.predecessor {
-            Predecessor::Own(predecessor) => Some((predecessor, *sequence)),
-            _ => None,
-        });
-        let linked: BTreeSet<(i32, i32)> = linked.collect();
-        linked == self.successors
-            && linked.iter().all(|(before, after)| before < after && self.entries.contains_key(before))
-            && self.unsequenced.is_subset(&self.pending_creates)
-            && self.entries.values().all(Entry::is_consistent)
-    }
 }

@@ -1,18 +1,9 @@
-//! The local queue in a small world: a server, and the tasks that drive the queue.
+//! The local queue, call by call. `tests/interleavings` has the explorations of a small world around it.
 
 mod edges;
-mod exhaustive;
-mod leaving;
-mod mistakes;
 mod mixed;
-mod random;
 mod readers;
-mod reduction;
-mod scenario;
-mod server;
-mod shell;
 mod tables;
-mod world;
 
 use super::{ContenderKind, Effect, EntryKey, Judgement, LocalQueue, NodeId, Wait};
 use crate::znode::name::Kind;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::decide::{SharingEffect, SharingForm, SharingState};
+use super::decide::{SharingEffect, SharingForm, SharingState};
 use crate::sharing::HandOffPolicy;
 
 const START: Duration = Duration::from_secs(1);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::super::decide::{SharingEffect, SharingState};
 use super::Scenario;
 use super::world::{Action, Answer, At, Contender, Effects, MAX_HANDOFFS, Mistake, Node, World};
+use crate::sharing::decide::{SharingEffect, SharingState};
 
 impl World {
     pub(super) fn count_join(&mut self, node: Node) {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::super::decide::SharingEffect;
 use super::Scenario;
 use super::world::{Answer, At, Contender, Lease, MAX_HANDOFFS, Mistake, Node, State, World};
+use crate::sharing::decide::SharingEffect;
 
 impl World {
     pub(super) fn look(&mut self, scenario: &Scenario) {

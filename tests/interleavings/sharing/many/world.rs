@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::super::decide::{SharingForm, SharingState};
 use super::Scenario;
 use crate::sharing::HandOffPolicy;
+use crate::sharing::decide::{SharingForm, SharingState};
 
 /// How often each fault strikes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

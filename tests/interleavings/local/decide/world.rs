@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::LOCK;
+use super::consistency::is_consistent;
 use super::scenario::{Faults, Scenario};
 use super::server::{Message, Name, Request, Server};
 use crate::local::decide::{ContenderKind, CreateInFlight, EntryKey, LocalQueue, NodeId, ReleaseInFlight};
@@ -318,6 +319,6 @@ impl World {
     }
 
     pub(super) fn is_consistent(&self) -> bool {
-        self.sessions.iter().filter_map(|session| session.queue.as_ref()).all(LocalQueue::is_consistent)
+        self.sessions.iter().filter_map(|session| session.queue.as_ref()).all(is_consistent)
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::decide::{SharingEffect, SharingState};
 use super::Scenario;
 use super::world::{Action, Answer, At, Contender, MAX_TIME, Mistake, Node, Watcher, World};
+use crate::sharing::decide::{SharingEffect, SharingState};
 
 impl World {
     /// Changes the state, and carries out the effects. Returns whether a slot is sent.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::decide::{SharingForm, SharingState};
 use super::Scenario;
 use crate::sharing::HandOffPolicy;
+use crate::sharing::decide::{SharingForm, SharingState};
 
 /// A mistake of the code around the state, so that the exploration is seen to find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

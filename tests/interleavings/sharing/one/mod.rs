@@ -2,9 +2,6 @@
 //! any step.
 
 mod judge;
-mod many;
-mod readers;
-mod tables;
 mod world;
 
 use lockkeeper_exploration::{Extent, Model, Property, assert_caught, assert_right};

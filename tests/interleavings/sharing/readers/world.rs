@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::super::decide::{SharingEffect, SharingForm, SharingState};
 use super::{Scenario, Writer};
 use crate::sharing::HandOffPolicy;
+use crate::sharing::decide::{SharingEffect, SharingForm, SharingState};
 
 /// How often each fault strikes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
