@@ -114,7 +114,8 @@ async fn a_wait_behind_a_dead_link_names_no_contender() {
         let ended = waiter.ended().await;
         let wait_ended = until_free.ended().await;
         server.thaw();
-        let is_dead = [&ended, &wait_ended].iter().all(|it| it.messages.contains("no server answers any more"));
+        let is_dead =
+            [&ended, &wait_ended].iter().all(|it| it.messages.contains("no server answers any more"));
         last = Some((ended, wait_ended));
         if is_dead {
             break;
