@@ -44,3 +44,48 @@ impl Additions {
         }
     }
 }
+
+#[test]
+fn an_addition_to_one_of_several_counters_that_is_lost_or_counts_twice_is_found() {
+    let addition = |end| Addition { begun: 0, end };
+    let sum = |sum| addition(AdditionEnd::Sum(sum, 0));
+    let unknown = addition(AdditionEnd::Unknown);
+    for (additions, numbers, is_right) in [
+        (&[sum(1), sum(2), sum(1)][..], &[2, 1][..], true),
+        (&[sum(1), sum(2), sum(1)], &[2, 2], false),
+        (&[sum(1), sum(2), sum(1), unknown], &[2, 2], true),
+        (&[sum(1), sum(1)], &[2, 0], false),
+        (&[sum(1), sum(2)], &[1, 1], false),
+        (&[sum(1), sum(1)], &[1, 0], false),
+    ] {
+        assert_eq!(
+            judge_additions_to_several(additions, numbers).is_ok(),
+            is_right,
+            "{additions:?} {numbers:?}"
+        );
+    }
+}
+
+#[test]
+fn an_addition_that_is_lost_or_counts_twice_is_found() {
+    use AdditionEnd::{NotAdded, Unknown};
+    let sum = |sum| move |now| AdditionEnd::Sum(sum, now);
+    let unknown = |_| Unknown;
+    let not_added = |_| NotAdded;
+    type End<'a> = &'a dyn Fn(u64) -> AdditionEnd;
+    let cases: [(&[End<'_>], i64, bool); 8] = [
+        (&[&sum(1), &sum(2)], 2, true),
+        (&[&sum(1), &sum(3)], 3, false),
+        (&[&sum(1), &sum(1)], 2, false),
+        (&[&sum(2), &sum(1)], 2, false),
+        (&[&sum(1), &sum(2)], 1, false),
+        (&[&sum(1), &unknown, &sum(3)], 3, true),
+        (&[&sum(1), &unknown, &sum(2)], 2, true),
+        (&[&sum(1), &not_added, &sum(3)], 3, false),
+    ];
+    for (ends, last, is_right) in cases {
+        let additions = (0..).zip(ends).map(|(at, end)| Addition { begun: 2 * at, end: end(2 * at + 1) });
+        let additions: Vec<Addition> = additions.collect();
+        assert_eq!(judge_additions(&additions, last).is_ok(), is_right, "{additions:?} {last}");
+    }
+}
