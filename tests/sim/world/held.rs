@@ -8,8 +8,8 @@ use super::happening::{Happening, ToServer};
 use super::state::State;
 
 /// So many transactions of a session are held at most, of one and the same create if it comes to that. After
-/// eight broken connections in a row a client takes its create for the reason, and sends it no more; and other
-/// faults break connections, too.
+/// eight broken connections in a row a client takes its create for the reason, and sends it no more; and
+/// other faults break connections, too.
 const HOLDS_MAX: u32 = 4;
 
 /// A transaction in flight, of a connection that has ended.
