@@ -55,7 +55,7 @@ pub mod wire;
 
 pub use circle::{Circle, Take};
 pub use dropped::{After, dropped_after};
-pub use ensemble::{Between, Ensemble, EnsembleBuilder, LentServer, Server, ServerTls};
+pub use ensemble::{Between, Ensemble, EnsembleBuilder, LentEnsemble, Server, ServerTls};
 pub use error::HarnessError;
 pub use histories::{NumberAnswer, NumberCall, NumberHistory};
 pub use inspect::Role;

@@ -17,7 +17,7 @@ fn spans() -> impl Iterator<Item = Duration> {
 
 #[tokio::test]
 async fn an_acquire_dropped_by_select_or_by_a_timeout_leaves_no_node() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let (manager, other) =
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let (mutex, others) = (Mutex::new(&manager, "/lock").unwrap(), Mutex::new(&other, "/lock").unwrap());
@@ -60,7 +60,7 @@ async fn an_acquire_dropped_by_select_or_by_a_timeout_leaves_no_node() {
 fn an_acquire_that_ends_with_its_runtime_leaves_no_node() {
     let ours = tokio::runtime::Runtime::new().unwrap();
     let (ensemble, manager) = ours.block_on(async {
-        let ensemble = Ensemble::start(1).await.unwrap();
+        let ensemble = Ensemble::lend().await.unwrap();
         let manager = connect(&ensemble.connect_string()).await;
         (ensemble, manager)
     });
@@ -92,7 +92,7 @@ fn an_acquire_that_ends_with_its_runtime_leaves_no_node() {
 
 #[tokio::test]
 async fn a_wait_dropped_outside_a_runtime_leaves_no_node() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let (manager, other) =
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let held = Mutex::new(&other, "/lock").unwrap().acquire().await.unwrap();
@@ -109,7 +109,7 @@ async fn a_wait_dropped_outside_a_runtime_leaves_no_node() {
 
 #[tokio::test]
 async fn a_panic_in_the_work_releases_the_lock_and_dropping_the_work_does_not() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let mutex = Mutex::new(&manager, "/lock").unwrap();
     for polls in 0..3 {
@@ -138,7 +138,7 @@ async fn a_panic_in_the_work_releases_the_lock_and_dropping_the_work_does_not() 
 
 #[tokio::test]
 async fn a_commit_dropped_at_any_await_is_applied_at_most_once_and_keeps_the_hold() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let guard = Mutex::new(&manager, "/lock").unwrap().acquire().await.unwrap();
     ensemble
@@ -168,7 +168,7 @@ async fn a_commit_dropped_at_any_await_is_applied_at_most_once_and_keeps_the_hol
 
 #[tokio::test]
 async fn a_connect_or_a_shutdown_dropped_at_any_await_leaves_no_session() {
-    let ensemble = Ensemble::start(1).await.unwrap();
+    let ensemble = Ensemble::lend().await.unwrap();
     let no_session = async || {
         eventually("no session", Timing::settle(), async || {
             let connections = ensemble.server(0).connections().await.unwrap();

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use lockkeeper::{ConnectionManager, Mutex, Owner, ReentrantMutex};
 use lockkeeper_test_recipes::{AnyAdapter, LOCKS, Target};
-use lockkeeper_tests::{After, Ensemble, LentServer, Timing, dropped_after, eventually};
+use lockkeeper_tests::{After, Ensemble, LentEnsemble, Timing, dropped_after, eventually};
 
 use crate::support::{connect, no_node_is_left};
 
-async fn start() -> (LentServer, ConnectionManager) {
+async fn start() -> (LentEnsemble, ConnectionManager) {
     let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     (ensemble, manager)

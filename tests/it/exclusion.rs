@@ -7,7 +7,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use lockkeeper_tests::{Direction, Ensemble, Match, OpCode, Proxies, Timing};
+use lockkeeper_tests::{Direction, Ensemble, LentEnsemble, Match, OpCode, Proxies, Timing};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -141,8 +141,8 @@ fn judge(outputs: &[Vec<String>]) -> usize {
     all.len()
 }
 
-async fn start(servers: usize) -> (Ensemble, Proxies, Vec<Contender>) {
-    let ensemble = Ensemble::builder().servers(servers).tick(TICK).start().await.unwrap();
+async fn start(servers: usize) -> (LentEnsemble, Proxies, Vec<Contender>) {
+    let ensemble = Ensemble::builder().servers(servers).tick(TICK).lend().await.unwrap();
     ensemble
         .raw()
         .await

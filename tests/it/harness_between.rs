@@ -4,13 +4,13 @@ use std::fs;
 use std::time::Duration;
 
 use lockkeeper_tests::{
-    Between, CreateMode, Ensemble, HarnessError, RawClient, Role, Timing, eventually, left_out,
+    Between, CreateMode, Ensemble, HarnessError, LentEnsemble, RawClient, Role, Timing, eventually, left_out,
 };
 
 type Outcome = Result<(), HarnessError>;
 
-async fn apart() -> Result<Ensemble, HarnessError> {
-    Ensemble::builder().servers(3).apart(true).tick(Duration::from_millis(500)).start().await
+async fn apart() -> Result<LentEnsemble, HarnessError> {
+    Ensemble::builder().servers(3).apart(true).tick(Duration::from_millis(500)).lend().await
 }
 
 /// Waits until a server other than `deposed` leads; yields its index.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lockkeeper_tests::{
-    CreateMode, Direction, Ensemble, Fate, HarnessError, Match, Message, OpCode, Proxies, RawClient, Timing,
-    eventually, left_out,
+    CreateMode, Direction, Ensemble, Fate, HarnessError, LentEnsemble, Match, Message, OpCode, Proxies,
+    RawClient, Timing, eventually, left_out,
 };
 use tokio::net::TcpStream;
 
@@ -12,10 +12,10 @@ type Outcome = Result<(), HarnessError>;
 
 const PERSISTENT: CreateMode = CreateMode::Persistent;
 
-/// Proxies before a server of the test's own, a client behind them, and a client that connects to the server
+/// Proxies before servers of the test's own, a client behind them, and a client that connects to the server
 /// directly.
 struct ProxyFixture {
-    ensemble: Ensemble,
+    ensemble: LentEnsemble,
     proxies: Proxies,
     client: RawClient,
     oracle: RawClient,
@@ -23,7 +23,7 @@ struct ProxyFixture {
 
 impl ProxyFixture {
     async fn set(servers: usize) -> Result<Self, HarnessError> {
-        let ensemble = Ensemble::start(servers).await?;
+        let ensemble = Ensemble::builder().servers(servers).lend().await?;
         let proxies = Proxies::start(&ensemble).await?;
         let client = RawClient::connect(proxies.proxy(0).address()).await?;
         let oracle = ensemble.raw().await?;
@@ -280,7 +280,7 @@ async fn a_client_behind_proxies_survives_a_killed_leader() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let ensemble = Ensemble::start(3).await?;
+    let ensemble = Ensemble::builder().servers(3).lend().await?;
     let proxies = Proxies::start(&ensemble).await?;
     let leader = ensemble.leader().await?;
     let mut client = RawClient::connect(proxies.proxy(leader.index()).address()).await?;

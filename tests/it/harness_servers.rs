@@ -18,7 +18,7 @@ async fn a_standalone_server_serves() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let ensemble = Ensemble::start(1).await?;
+    let ensemble = Ensemble::lend().await?;
     assert_eq!(ensemble.server(0).role().await?, Role::Standalone);
 
     let mut client = ensemble.raw().await?;
@@ -52,7 +52,7 @@ async fn three_servers_agree_on_a_leader() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let ensemble = Ensemble::start(3).await?;
+    let ensemble = Ensemble::builder().servers(3).lend().await?;
     let leader = ensemble.leader().await?;
     assert_eq!(leader.role().await?, Role::Leader);
     assert_eq!(ensemble.followers().await?.len(), 2);
@@ -65,7 +65,7 @@ async fn a_killed_leader_is_replaced_and_returns_as_a_follower() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let ensemble = Ensemble::start(3).await?;
+    let ensemble = Ensemble::builder().servers(3).lend().await?;
     ensemble.raw().await?.create("/kept", b"", CreateMode::Persistent).await?;
     let first = ensemble.leader().await?;
     first.kill().await?;
@@ -87,7 +87,7 @@ async fn a_paused_leader_is_replaced_and_rejoins_when_resumed() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let ensemble = Ensemble::start(3).await?;
+    let ensemble = Ensemble::builder().servers(3).lend().await?;
     let first = ensemble.leader().await?;
     first.pause().await?;
     assert!(!first.is_running());
@@ -126,7 +126,7 @@ async fn the_ephemeral_nodes_of_an_expired_session_are_deleted() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let ensemble = Ensemble::start(3).await?;
+    let ensemble = Ensemble::builder().servers(3).lend().await?;
     let follower = ensemble.followers().await?[0];
     let mut client = RawClient::connect(follower.address()).await?;
     client.create("/mine", b"", CreateMode::Ephemeral).await?;
@@ -147,7 +147,7 @@ async fn a_silent_session_expires_after_its_timeout() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let ensemble = Ensemble::start(1).await?;
+    let ensemble = Ensemble::lend().await?;
     let client = RawClient::connect_for(ensemble.server(0).address(), Duration::from_millis(1)).await?;
     assert_eq!(client.timeout(), Duration::from_secs(1), "two ticks is the least");
     ensemble.session_gone(client.session()).await
@@ -158,7 +158,7 @@ async fn reports_count_watches_and_packets() -> Outcome {
     if left_out() {
         return Ok(());
     }
-    let ensemble = Ensemble::start(1).await?;
+    let ensemble = Ensemble::lend().await?;
     let server = ensemble.server(0);
     let mut client = ensemble.raw().await?;
     client.watch("/").await?;

@@ -182,7 +182,7 @@ async fn work_under_a_lost_hold_is_dropped_and_not_polled_again() {
 
 #[tokio::test]
 async fn the_kill_of_one_server_of_three_ends_no_session_and_no_hold() {
-    let ensemble = Ensemble::start(3).await.unwrap();
+    let ensemble = Ensemble::builder().servers(3).lend().await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
     // The one that is killed may be the leader.
     let manager = builder(&proxies.connect_string()).session_timeout(Duration::from_secs(30));

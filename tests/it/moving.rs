@@ -16,7 +16,7 @@ async fn a_hold_and_a_waiter_survive_while_all_their_servers_are_replaced_and_ki
     if left_out() {
         return;
     }
-    let ensemble = Ensemble::start(3).await.unwrap();
+    let ensemble = Ensemble::builder().servers(3).lend().await.unwrap();
     let (holder, waiter) = (connect(&list(&ensemble, &[0, 1])).await, connect(&list(&ensemble, &[0])).await);
     let before = (holder.state(), waiter.state());
     let view = TreeView::new(&waiter, "/lock").unwrap();

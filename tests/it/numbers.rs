@@ -53,7 +53,7 @@ async fn calls_of_a_counter_are_linearizable_while_leaders_are_killed() {
     if left_out() {
         return;
     }
-    let ensemble = Ensemble::start(3).await.unwrap();
+    let ensemble = Ensemble::builder().servers(3).lend().await.unwrap();
     let history = Arc::new(NumberHistory::default());
     let (killed, kills) = watch::channel(0);
     let mut tasks = Vec::new();

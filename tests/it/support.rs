@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockkeeper::ConnectionManager;
 use lockkeeper::config::ConnectionManagerBuilder;
-use lockkeeper_tests::{Ensemble, HarnessError, LentServer, Proxies, Timing, eventually};
+use lockkeeper_tests::{Ensemble, HarnessError, LentEnsemble, Proxies, Timing, eventually};
 
 /// The tick of the servers that the tests start.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
@@ -35,18 +35,18 @@ pub(crate) async fn connect_briefly(connect_string: &str) -> ConnectionManager {
 }
 
 /// One server with a proxy in front, and a client through it.
-pub(crate) async fn behind_proxy() -> (LentServer, Proxies, ConnectionManager) {
+pub(crate) async fn behind_proxy() -> (LentEnsemble, Proxies, ConnectionManager) {
     behind_proxy_by(builder).await
 }
 
 /// The same with a short session, for a test that waits for its end.
-pub(crate) async fn briefly_behind_proxy() -> (LentServer, Proxies, ConnectionManager) {
+pub(crate) async fn briefly_behind_proxy() -> (LentEnsemble, Proxies, ConnectionManager) {
     behind_proxy_by(brief_builder).await
 }
 
 async fn behind_proxy_by(
     builder: fn(&str) -> ConnectionManagerBuilder,
-) -> (LentServer, Proxies, ConnectionManager) {
+) -> (LentEnsemble, Proxies, ConnectionManager) {
     let ensemble = Ensemble::lend().await.expect("a server");
     let proxies = Proxies::start(&ensemble).await.expect("a proxy");
     let manager = builder(&proxies.connect_string()).connect().await.expect("a connection");

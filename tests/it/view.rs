@@ -155,7 +155,7 @@ async fn a_view_of_an_ensemble_misses_nothing_while_servers_are_killed() {
     if left_out() {
         return;
     }
-    let ensemble = Ensemble::start(3).await.unwrap();
+    let ensemble = Ensemble::builder().servers(3).lend().await.unwrap();
     let (viewer, writer) =
         (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     let view = TreeView::new(&viewer, ROOT).unwrap();

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_millis(20);
 
 /// Relays before the ports at which the servers follow and elect each other, one for each pair and direction.
-/// Lives in the runtime that made it.
+/// They have a thread of their own, so they outlive the runtime that asked for them.
 ///
 /// [`Between::cut`] holds all messages from one server to another, as by a network that loses its packets:
 /// connections stay open, and what was held arrives after [`Between::mend`].
@@ -64,12 +65,15 @@ impl Between {
         target: SocketAddr,
         greeting: Greeting,
     ) -> Result<u16, HarnessError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        // Bound where the relay runs: a socket belongs to the runtime that made it.
+        let listener = relays()?
+            .spawn(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
             .await
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
             .map_err(HarnessError::io("listen between servers"))?;
         let port = listener.local_addr().map_err(HarnessError::io("learn a relay's port"))?.port();
         let relay = Relay { from, to, target, greeting, broken: Arc::clone(&self.broken) };
-        self.tasks.push(tokio::spawn(relay.run(listener)).abort_handle());
+        self.tasks.push(relays()?.spawn(relay.run(listener)).abort_handle());
         Ok(port)
     }
 
@@ -112,6 +116,18 @@ impl Drop for Between {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
     }
+}
+
+/// The runtime of all relays of this process.
+fn relays() -> Result<&'static Runtime, HarnessError> {
+    static RELAYS: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("relays")
+            .enable_all()
+            .build()
+    });
+    RELAYS.as_ref().map_err(|error| HarnessError::io("start the relays")(error.kind().into()))
 }
 
 /// The first message of a connection.

@@ -21,7 +21,7 @@ use crate::error::HarnessError;
 const TRIES: usize = 3;
 
 /// How to start an [`Ensemble`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 #[must_use = "nothing starts before `start()`"]
 pub struct EnsembleBuilder {
     pub(super) servers: usize,

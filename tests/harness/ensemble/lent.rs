@@ -1,59 +1,82 @@
-//! Standalone servers that serve one test after another: most of the processor time of a test is the start of
-//! its server.
+//! Ensembles that serve one test after another: most of the processor time of a test is the start of its
+//! servers.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Ensemble;
+use super::builder::EnsembleBuilder;
+use super::{Between, Ensemble, Server};
 use crate::error::HarnessError;
 use crate::wire::{self, RawClient};
 
-/// Servers that no test uses now. The watchdogs end them with the process.
-static IDLE: Mutex<Vec<Arc<Ensemble>>> = Mutex::new(Vec::new());
+/// Ensembles that no test uses now, each with its settings. The watchdogs end them with the process.
+static IDLE: Mutex<Vec<(EnsembleBuilder, Arc<Ensemble>)>> = Mutex::new(Vec::new());
 
-/// A standalone server that no other test uses. Dropping it gives it to the next test, unless a fault has
-/// struck its process.
+/// An ensemble that no other test uses. Dropping it gives it to the next test, unless a fault has struck one
+/// of its processes.
 #[derive(Debug)]
-pub struct LentServer(Arc<Ensemble>);
+pub struct LentEnsemble {
+    settings: EnsembleBuilder,
+    ensemble: Arc<Ensemble>,
+}
 
-impl Deref for LentServer {
+impl Deref for LentEnsemble {
     type Target = Ensemble;
 
     fn deref(&self) -> &Ensemble {
-        &self.0
+        &self.ensemble
     }
 }
 
-impl Drop for LentServer {
+impl Drop for LentEnsemble {
     fn drop(&mut self) {
-        if self.servers().iter().all(|server| !server.was_struck()) {
-            IDLE.lock().push(Arc::clone(&self.0));
+        self.ensemble.between().into_iter().for_each(Between::mend_all);
+        if !self.ensemble.servers().iter().any(Server::was_struck) {
+            IDLE.lock().push((self.settings.clone(), Arc::clone(&self.ensemble)));
         }
+    }
+}
+
+impl EnsembleBuilder {
+    /// An ensemble with these settings for one test, which may have served another one before: its tree is
+    /// empty, and there is no session. For tests that leave no client behind; others
+    /// [start](EnsembleBuilder::start) their own.
+    ///
+    /// # Errors
+    ///
+    /// As [`EnsembleBuilder::start`].
+    pub async fn lend(self) -> Result<LentEnsemble, HarnessError> {
+        loop {
+            let Some(ensemble) = self.take_idle() else { break };
+            // One that cannot be cleared ends here.
+            if ensemble.clear().await.is_ok() {
+                return Ok(LentEnsemble { settings: self, ensemble });
+            }
+        }
+        let ensemble = Arc::new(self.clone().start().await?);
+        Ok(LentEnsemble { settings: self, ensemble })
+    }
+
+    fn take_idle(&self) -> Option<Arc<Ensemble>> {
+        let mut idle = IDLE.lock();
+        let index = idle.iter().position(|(settings, _)| settings == self)?;
+        Some(idle.swap_remove(index).1)
     }
 }
 
 impl Ensemble {
-    /// A standalone server for one test, which may have served another one before: its tree is empty, and
-    /// there is no session. For tests that leave no client behind; others [start](Ensemble::start) their own.
+    /// Lends a standalone server with the default settings, see [`EnsembleBuilder::lend`].
     ///
     /// # Errors
     ///
     /// As [`Ensemble::start`].
-    pub async fn lend() -> Result<LentServer, HarnessError> {
-        loop {
-            let idle = IDLE.lock().pop();
-            let Some(ensemble) = idle else { break };
-            // One that cannot be cleared ends here.
-            if ensemble.clear().await.is_ok() {
-                return Ok(LentServer(ensemble));
-            }
-        }
-        Ok(LentServer(Arc::new(Self::start(1).await?)))
+    pub async fn lend() -> Result<LentEnsemble, HarnessError> {
+        Self::builder().lend().await
     }
 
-    /// Ends all sessions and deletes all nodes.
+    /// Ends all sessions and deletes all nodes, on every server.
     async fn clear(&self) -> Result<(), HarnessError> {
         let servers = self.addresses();
         for session in self.dump().await?.sessions {
@@ -63,7 +86,13 @@ impl Ensemble {
         for path in paths(&mut client).await?.iter().rev() {
             found(client.delete(path).await)?;
         }
-        client.close().await
+        client.close().await?;
+        for server in servers {
+            let mut client = RawClient::connect(server).await?;
+            client.sync("/").await?;
+            client.close().await?;
+        }
+        Ok(())
     }
 }
 

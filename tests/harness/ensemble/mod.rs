@@ -21,7 +21,7 @@ use tokio::sync::OnceCell;
 pub use self::between::Between;
 pub use self::builder::EnsembleBuilder;
 use self::install::Installation;
-pub use self::lent::LentServer;
+pub use self::lent::LentEnsemble;
 use self::ports::Ports;
 pub use self::secure::ServerTls;
 pub use self::server::Server;
@@ -32,8 +32,7 @@ use crate::wire::{self, RawClient};
 
 /// A set of servers on loopback that serve one tree. Dropping it ends them and removes their folders.
 ///
-/// It has no part in a runtime, so that it may outlive the test that started it; except for the relays
-/// [between](Self::between) the servers, if there are any.
+/// It has no part in the runtime of the test that started it, so that it may outlive that test.
 #[derive(Debug)]
 pub struct Ensemble {
     // In the order of their end: servers, their folder, their ports.

@@ -10,7 +10,7 @@ const AUTHORITIES: &str = "authorities.pem";
 const LOGIN: &str = "jaas.conf";
 
 /// How a server secures its connections; all texts in PEM form.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServerTls {
     /// Its certificate, and its key.
     pub identity: String,

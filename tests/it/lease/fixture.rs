@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lockkeeper::config::LeaseRenewal;
 use lockkeeper::{BootInstant, ConnectionManager, Mutex, MutexGuard};
-use lockkeeper_tests::{Between, Ensemble, Proxies, Timing};
+use lockkeeper_tests::{Between, Ensemble, LentEnsemble, Proxies, Timing};
 use rand::RngExt;
 use tokio::task::JoinHandle;
 
@@ -18,7 +18,7 @@ use crate::support::nodes_become;
 const SYNC_LIMIT: u32 = 120;
 
 pub(super) struct LeaseFixture {
-    pub(super) ensemble: Ensemble,
+    pub(super) ensemble: LentEnsemble,
     tick: Duration,
     cases: AtomicUsize,
 }
@@ -56,7 +56,7 @@ impl LeaseFixture {
             .setting("syncLimit", SYNC_LIMIT.to_string())
             .property("user.timezone", "UTC")
             .apart(true);
-        Self { ensemble: ensemble.start().await.unwrap(), tick, cases: AtomicUsize::new(0) }
+        Self { ensemble: ensemble.lend().await.unwrap(), tick, cases: AtomicUsize::new(0) }
     }
 
     pub(super) async fn leader(&self) -> usize {

@@ -7,7 +7,7 @@ mod requests;
 mod waiting;
 
 use lockkeeper::{ConnectionManager, MultiLock, Mutex};
-use lockkeeper_tests::{Ensemble, LentServer, OpCode, Proxies};
+use lockkeeper_tests::{Ensemble, LentEnsemble, OpCode, Proxies};
 
 use crate::support::connect;
 
@@ -38,7 +38,7 @@ fn asked(proxies: &Proxies) -> Vec<OpCode> {
         .collect()
 }
 
-async fn start() -> (LentServer, ConnectionManager, ConnectionManager) {
+async fn start() -> (LentEnsemble, ConnectionManager, ConnectionManager) {
     let ensemble = Ensemble::lend().await.unwrap();
     let one = connect(&ensemble.connect_string()).await;
     let other = connect(&ensemble.connect_string()).await;

@@ -1,12 +1,12 @@
 //! Dropping any future of a read/write lock at any await leaves no node.
 
 use lockkeeper::{ConnectionManager, Owner, RwLock};
-use lockkeeper_tests::{After, Ensemble, LentServer, dropped_after};
+use lockkeeper_tests::{After, Ensemble, LentEnsemble, dropped_after};
 
 use super::{PATH, lock};
 use crate::support::{connect, no_node_is_left, nodes_become};
 
-async fn start() -> (LentServer, ConnectionManager, Owner, RwLock) {
+async fn start() -> (LentEnsemble, ConnectionManager, Owner, RwLock) {
     let ensemble = Ensemble::lend().await.unwrap();
     let manager = connect(&ensemble.connect_string()).await;
     let owner = Owner::new("one");

@@ -10,7 +10,7 @@ mod trouble;
 use std::time::Duration;
 
 use lockkeeper::{ConnectionManager, ReadGuard, RwLock, WriteGuard};
-use lockkeeper_tests::{Ensemble, HarnessError, LentServer, Message, OpCode, Proxies, Timing, eventually};
+use lockkeeper_tests::{Ensemble, HarnessError, LentEnsemble, Message, OpCode, Proxies, Timing, eventually};
 use tokio::task::JoinHandle;
 
 use crate::support::{children, connect};
@@ -22,7 +22,7 @@ fn lock(manager: &ConnectionManager) -> RwLock {
 }
 
 /// A server, and clients of different processes.
-async fn processes<const N: usize>() -> (LentServer, [RwLock; N]) {
+async fn processes<const N: usize>() -> (LentEnsemble, [RwLock; N]) {
     let ensemble = Ensemble::lend().await.unwrap();
     let mut locks = Vec::new();
     for _ in 0..N {

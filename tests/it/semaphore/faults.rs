@@ -121,7 +121,7 @@ async fn a_directory_that_is_removed_during_an_acquire_is_created_again() {
 
 #[tokio::test]
 async fn a_contender_that_moves_to_a_server_that_is_behind_takes_no_permit_too_many() {
-    let ensemble = Ensemble::start(3).await.unwrap();
+    let ensemble = Ensemble::builder().servers(3).lend().await.unwrap();
     let proxies = Proxies::start(&ensemble).await.unwrap();
     let a = connect(&proxies.connect_string()).await;
     let b = connect(&ensemble.connect_string()).await;

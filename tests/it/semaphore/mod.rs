@@ -6,7 +6,7 @@ mod limits;
 mod order;
 
 use lockkeeper::{ConnectionManager, Semaphore};
-use lockkeeper_tests::{Arming, Ensemble, LentServer, Match, OpCode, Proxies, Timing, eventually, inspect};
+use lockkeeper_tests::{Arming, Ensemble, LentEnsemble, Match, OpCode, Proxies, Timing, eventually, inspect};
 
 use crate::support::{behind_proxy, children, connect, nodes_become};
 
@@ -19,14 +19,14 @@ fn semaphore(manager: &ConnectionManager, permits: u32) -> Semaphore {
 }
 
 /// A server and two clients.
-async fn two() -> (LentServer, ConnectionManager, ConnectionManager) {
+async fn two() -> (LentEnsemble, ConnectionManager, ConnectionManager) {
     let ensemble = Ensemble::lend().await.unwrap();
     let (a, b) = (connect(&ensemble.connect_string()).await, connect(&ensemble.connect_string()).await);
     (ensemble, a, b)
 }
 
 /// A server, a client through a proxy, and a semaphore whose directories exist.
-async fn behind_proxy_with(permits: u32) -> (LentServer, Proxies, ConnectionManager, Semaphore) {
+async fn behind_proxy_with(permits: u32) -> (LentEnsemble, Proxies, ConnectionManager, Semaphore) {
     let (ensemble, proxies, manager) = behind_proxy().await;
     let semaphore = semaphore(&manager, permits);
     for _ in 0..2 {
