@@ -89,7 +89,7 @@ fn explore_rows(name: &str, scenario: &Scenario, is_quick: bool) {
         let is_single = faults.count() < 2;
         let extent = match is_soak() {
             _ if is_single && is_quick => Extent::Whole,
-            false => Extent::Part(30_000),
+            false => Extent::Part(10_000),
             true if faults.count() > 2 => Extent::Part(20_000_000),
             true => Extent::Whole,
         };
@@ -123,14 +123,14 @@ fn name_of(kind: ContenderKind) -> &'static str {
 
 #[test]
 fn no_interleaving_of_three_contenders_of_a_mutex_breaks_a_rule() {
-    explore_all([LOCK, LOCK, LOCK], |_| true);
+    explore_all([LOCK, LOCK, LOCK], |sessions| sessions[2] == 2);
 }
 
 #[test]
 fn no_interleaving_of_readers_and_writers_breaks_a_rule() {
     explore_all([Read, Write, Read], |sessions| sessions[2] == 2);
     explore_all([Write, Read, Read], |_| false);
-    explore_all([Write, Write, Read], |sessions| sessions[2] == 2);
+    explore_all([Write, Write, Read], |_| false);
 }
 
 #[test]
