@@ -14,7 +14,7 @@ use crate::run::run;
 use crate::world::World;
 
 /// The default number of seeds: some seconds.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 1_000;
 
 /// The results of all seeds.
 #[derive(Debug, Default)]
