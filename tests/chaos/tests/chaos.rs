@@ -1,6 +1,7 @@
 //! Rounds of chaos, each with every kind of fault that can strike there.
 
 use std::collections::BTreeSet;
+use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,11 +33,15 @@ async fn judged(options: &Options) -> Result<Verdict, Failure> {
 /// kin). Such a round is reported and repeated, but not without limit.
 const VOID_ROUNDS: usize = 3;
 
+fn is_soak() -> bool {
+    std::env::var("LOCKKEEPER_SOAK").is_ok_and(|value| value == "1")
+}
+
 async fn keeps_its_promises(servers: usize) -> Result<(), Failure> {
     if left_out() {
         return Ok(());
     }
-    let soak = std::env::var("LOCKKEEPER_SOAK").is_ok_and(|value| value == "1");
+    let soak = is_soak();
     let (mut seed, rounds) = if soak { (rand::random_range(0..1_000_000), 10) } else { (servers as u64, 1) };
     let (mut sound, mut void) = (0, 0);
     while sound < rounds {
@@ -66,6 +71,10 @@ async fn three_servers_and_every_fault_keep_the_promises() -> Result<(), Failure
 
 #[tokio::test]
 async fn one_server_and_every_fault_keep_the_promises() -> Result<(), Failure> {
+    if !is_soak() {
+        let _ = writeln!(stderr(), "LEFT OUT: a round of chaos on one server, which a soak has");
+        return Ok(());
+    }
     keeps_its_promises(1).await
 }
 

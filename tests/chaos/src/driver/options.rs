@@ -31,7 +31,7 @@ pub struct Options {
     /// The folder in which each round creates its own. Earlier contents of that are deleted.
     #[arg(long, default_value = "target/chaos")]
     pub folder: PathBuf,
-    /// The first client breaks every rule, which must be found.
+    /// The first client breaks every rule, which must be found. No fault strikes.
     #[arg(long)]
     pub cheat: bool,
 }
