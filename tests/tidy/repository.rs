@@ -131,6 +131,23 @@ fn cargo_test_covers_every_package() {
 }
 
 #[test]
+fn no_test_is_written_where_none_is_run() {
+    let is_untested = |text: &str| {
+        let lib = text.split("\n[").find(|section| section.starts_with("lib]")).unwrap_or_default();
+        lib.contains("\ntest = false") && !text.contains("[[test]]")
+    };
+    let untested: Vec<String> = manifests().into_iter().filter(|it| is_untested(&read(it))).collect();
+    assert_eq!(untested, ["tests/recipes/Cargo.toml"]);
+    for file in files("tests/recipes", &[".rs"]) {
+        let text = read(&file);
+        assert!(
+            !text.contains("#[test]") && !text.contains("tokio::test"),
+            "{file} has a test, which never runs"
+        );
+    }
+}
+
+#[test]
 fn nothing_is_left_to_be_done_in_the_code() {
     // In two parts, so that this file does not find itself.
     let marks =
