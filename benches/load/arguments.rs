@@ -71,6 +71,9 @@ const MAY_BE_ZERO: &[&str] = &[
     "waiting",
 ];
 
+/// Keys of a span, which may have a fraction.
+const SECONDS: &[&str] = &["t", "warm", "timeout"];
+
 /// The arguments of the command line.
 #[derive(Debug)]
 pub(crate) struct Arguments {
@@ -144,7 +147,8 @@ impl Arguments {
 
     /// The seconds behind `key`.
     pub(crate) fn seconds(&self, key: &'static str) -> Result<Duration, ArgumentError> {
-        Ok(Duration::from_secs(self.number(key)?))
+        let value = self.values.get(key).map_or("", String::as_str);
+        seconds(value).ok_or_else(|| seconds_expected(key, value))
     }
 
     /// The word behind `key`.
@@ -155,11 +159,21 @@ impl Arguments {
     /// All keys and their values, as they were given or are by default.
     pub(crate) fn params(&self) -> Value {
         let pairs = self.values.iter().map(|(key, value)| {
-            let number = value.parse::<u64>().map(Value::from);
+            let number =
+                value.parse::<u64>().map(Value::from).or_else(|_| value.parse::<f64>().map(Value::from));
             ((*key).to_owned(), number.unwrap_or_else(|_| value.as_str().into()))
         });
         Value::Object(pairs.collect())
     }
+}
+
+/// A number of seconds, with a fraction if it has one.
+fn seconds(value: &str) -> Option<Duration> {
+    value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}
+
+fn seconds_expected(key: &'static str, value: &str) -> ArgumentError {
+    ArgumentError::Value { key, value: value.to_owned(), expected: "a number of seconds" }
 }
 
 fn check(key: &'static str, value: &str) -> Result<(), ArgumentError> {
@@ -172,6 +186,13 @@ fn check(key: &'static str, value: &str) -> Result<(), ArgumentError> {
             Ok(())
         } else {
             wrong("lockkeeper or governor")
+        };
+    }
+    if SECONDS.contains(&key) {
+        return match seconds(value) {
+            None => Err(seconds_expected(key, value)),
+            Some(Duration::ZERO) if !MAY_BE_ZERO.contains(&key) => wrong("more than 0"),
+            Some(_) => Ok(()),
         };
     }
     match value.parse::<u64>() {
@@ -199,6 +220,11 @@ mod tests {
         let arguments = parse("host:1 handoff w=3 t=2").unwrap();
         assert_eq!((arguments.number("w").unwrap(), arguments.size("s").unwrap()), (3, 2));
         assert_eq!(arguments.seconds("t").unwrap(), Duration::from_secs(2));
+        let brief = parse("host:1 handoff t=0.25").unwrap();
+        assert_eq!(
+            (brief.seconds("t").unwrap(), &brief.params()["t"]),
+            (Duration::from_millis(250), &0.25.into())
+        );
         assert_eq!(arguments.params()["w"], 3);
         assert_eq!(parse("h uncontended release=drop").unwrap().params()["release"], "drop");
     }
@@ -213,6 +239,9 @@ mod tests {
             ("host:1 herd w", "key=value"),
             ("host:1 herd w=-1", "whole number"),
             ("host:1 herd w=0", "at least 1"),
+            ("host:1 handoff t=-1", "seconds"),
+            ("host:1 handoff t=nan", "seconds"),
+            ("host:1 handoff t=0", "more than 0"),
             ("host:1 rw readpct=101", "at most 100"),
             ("host:1 uncontended release=never", "await or drop"),
             ("host:1 admit by=nobody", "lockkeeper or governor"),
