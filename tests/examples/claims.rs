@@ -90,15 +90,16 @@ async fn no_id_from_blocks_is_drawn_twice() {
 
 #[tokio::test]
 async fn every_addition_counts_once_although_processes_are_killed() {
-    assert_proved("scoreboard", &["--kill", "2"], " lost=0 doubled=0").await;
-    assert_proved_on_a_real_server("scoreboard", &["--kill", "1"], " lost=0 doubled=0").await;
+    let (two, one) = (["--kill", "2", "--seconds", "2"], ["--kill", "1", "--seconds", "1"]);
+    assert_proved("scoreboard", &two, " lost=0 doubled=0").await;
+    assert_proved_on_a_real_server("scoreboard", &one, " lost=0 doubled=0").await;
     let (code, last) = played("scoreboard", &["--json", "--seconds", "1"]).await;
     assert!(last.starts_with('{') && last.contains("\"lost\":0") && code == Some(0), "{last}");
 }
 
 #[tokio::test]
 async fn who_reads_a_number_and_writes_the_next_one_loses_additions() {
-    assert_disproved("scoreboard", &["--naive"], " lost=0 ").await;
+    assert_disproved("scoreboard", &["--naive", "--seconds", "1"], " lost=0 ").await;
 }
 
 #[tokio::test]
@@ -118,9 +119,10 @@ async fn who_reads_an_order_and_deletes_it_later_does_orders_twice() {
 
 #[tokio::test]
 async fn settings_are_migrated_once_and_each_change_is_applied_once_although_processes_are_killed() {
-    assert_proved("settings", &["--kill", "2"], " steps=2 lost=0 doubled=0").await;
-    assert_proved_on_a_real_server("settings", &["--kill", "1"], " steps=2 lost=0 doubled=0").await;
-    assert_disproved("settings", &["--naive"], " lost=0 ").await;
+    let (two, one) = (["--kill", "2", "--seconds", "2"], ["--kill", "1", "--seconds", "1"]);
+    assert_proved("settings", &two, " steps=2 lost=0 doubled=0").await;
+    assert_proved_on_a_real_server("settings", &one, " steps=2 lost=0 doubled=0").await;
+    assert_disproved("settings", &["--naive", "--seconds", "1"], " lost=0 ").await;
 }
 
 #[tokio::test]
