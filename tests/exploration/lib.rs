@@ -45,7 +45,7 @@ pub enum Extent {
 }
 
 const WHOLE_LIMIT: usize = 100_000_000;
-const USUAL_LIMIT: usize = 250_000;
+const USUAL_LIMIT: usize = 100_000;
 const SOAK_LIMIT: usize = 50_000_000;
 
 impl Extent {

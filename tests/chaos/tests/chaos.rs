@@ -13,7 +13,7 @@ use lockkeeper_tests::left_out;
 fn options(servers: usize, seed: u64) -> Options {
     Options {
         servers,
-        clients: 4,
+        clients: if is_soak() { 4 } else { 3 },
         seed,
         all: Duration::ZERO,
         round: Duration::from_secs(15),
