@@ -80,15 +80,19 @@ impl LendingFixture {
     pub(super) async fn wait_watched(&self) {
         let watches = self.server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 2);
         within("the watches", watches).await.unwrap();
-        self.server_fixture.round_trip_of_rival().await.unwrap();
-        self.let_all_run().await;
+        self.wait_heard().await;
     }
 
-    /// Waits until the client has judged whether other contenders wait: answers come in order, and each
-    /// request of that is sent before one of these.
+    /// Waits until the client has judged whether other contenders wait.
     pub(super) async fn wait_judged(&self) {
         let watch = self.server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 1);
         within("the watch on the queue", watch).await.unwrap();
+        self.wait_heard().await;
+    }
+
+    /// Waits until the client has heard what the server has told it, and has the answers to what it asks then:
+    /// answers and events come in order, and each request of that is sent before one of these.
+    pub(super) async fn wait_heard(&self) {
         for _ in 0..6 {
             self.actor.znodes().read("/").await.unwrap();
             self.let_all_run().await;

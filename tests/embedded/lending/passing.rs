@@ -21,10 +21,7 @@ async fn tasks_of_a_process_get_a_permit_in_the_order_of_their_acquires_without_
     let (node, mut token) = (held.path().to_owned(), held.fencing_token());
     let waiters = fixture.waiters(AT_MOST as usize + 5).await;
     // Its own contender in the queue changes the list, which is read again.
-    for _ in 0..3 {
-        fixture.server_fixture.round_trip_of_rival().await.unwrap();
-        fixture.let_all_run().await;
-    }
+    fixture.wait_heard().await;
     let transcript = fixture.server_fixture.server.transcript();
     let last = waiters.len() - 1;
     let mut lease = held;

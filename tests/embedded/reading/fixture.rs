@@ -56,11 +56,17 @@ impl ReadingFixture {
         let theirs = self.theirs();
         let waiting = tokio::spawn(async move { theirs.write().await.unwrap() });
         self.nodes_become(before + 1).await;
+        self.wait_heard().await;
+        waiting
+    }
+
+    /// Waits until the actor has heard what the server has told it, and has the answer to what it asks then:
+    /// answers and events come in order.
+    async fn wait_heard(&self) {
         for _ in 0..3 {
-            self.server_fixture.round_trip_of_rival().await.unwrap();
+            self.actor.znodes().read("/").await.unwrap();
             self.let_all_run().await;
         }
-        waiting
     }
 
     /// Lets every task run until it has to wait: all tasks share a thread.
@@ -74,8 +80,7 @@ impl ReadingFixture {
     pub(super) async fn wait_watched(&self) {
         let watches = self.server_fixture.server.wait_until(|machine| machine.watch_count(0) >= 2);
         within("the watches", watches).await.unwrap();
-        self.server_fixture.round_trip_of_rival().await.unwrap();
-        self.let_all_run().await;
+        self.wait_heard().await;
     }
 }
 
