@@ -90,8 +90,8 @@ impl LendingFixture {
         self.wait_heard().await;
     }
 
-    /// Waits until the client has heard what the server has told it, and has the answers to what it asks then:
-    /// answers and events come in order, and each request of that is sent before one of these.
+    /// Waits until the client has heard what the server has told it, and has the answers to what it asks
+    /// then: answers and events come in order, and each request of that is sent before one of these.
     pub(super) async fn wait_heard(&self) {
         for _ in 0..6 {
             self.actor.znodes().read("/").await.unwrap();
