@@ -18,7 +18,7 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::message::{GUARD, Order, Report};
-use super::orphans::{Reaped, kill_all, kill_below, reap};
+use super::orphans::{Reaped, children, kill_all, kill_below, reap};
 use super::process_stat::ProcessStat;
 use super::program::THIS_BINARY;
 use super::socket::{self, Received};
@@ -33,8 +33,10 @@ pub(crate) struct Supervisor {
     /// Sockets of packets have no type in tokio. This one waits until the socket is readable.
     link: UnixStream,
     group: Option<Pid>,
-    /// Its process, once the program runs.
+    /// Its process, once it has reported that the program runs.
     process: Option<Pid>,
+    /// The parent of that process. It is not waited for, so its number stays its own.
+    guard: Option<Pid>,
 }
 
 /// The supervisor is gone without a report: another process killed it.
@@ -52,14 +54,20 @@ impl Supervisor {
         socket::send(&ours, &Order::Program, Some(words(program)?.as_fd()))?;
         // If the guard and the supervisor are killed, their children become children of this process.
         set_child_subreaper(Some(getpid()))?;
-        Command::new(THIS_BINARY)
+        let guard = Command::new(THIS_BINARY)
             .arg(GUARD)
             .arg(ProcessStat::of_this().and_then(|own| own.group).map_or(0, Pid::as_raw_pid).to_string())
             .env(log::ENVIRONMENT, log::format())
             .stdin(Stdio::from(theirs))
             .process_group(0)
             .spawn()?;
-        Ok(Self { link: UnixStream::from_std(net::UnixStream::from(ours))?, group: None, process: None })
+        let guard = Pid::from_raw(guard.id().cast_signed());
+        Ok(Self {
+            link: UnixStream::from_std(net::UnixStream::from(ours))?,
+            group: None,
+            process: None,
+            guard,
+        })
     }
 
     /// Sends [`Order::Start`], with the standard input. Without success no program is started.
@@ -97,10 +105,13 @@ impl Supervisor {
     }
 
     /// Kills every process of the program, for a supervisor that does not: it is stopped, or continues later
-    /// than this process. It still waits for the processes, so none of their numbers names another one.
+    /// than this process. It still waits for the processes, so none of their numbers names another one. It may
+    /// have been stopped before it reported that the program runs; then it is found below the guard.
     pub(crate) fn kill_program(&self) {
-        if let Some(process) = self.process {
-            kill_below(process);
+        match (self.process, self.guard) {
+            (Some(process), _) => kill_below(process),
+            (None, Some(guard)) => children(guard).into_iter().for_each(kill_below),
+            (None, None) => {}
         }
     }
 
@@ -137,5 +148,36 @@ fn receive(link: &UnixStream) -> io::Result<Option<Report>> {
         Received::Message(report, _) => Ok(Some(report)),
         Received::Nothing => Err(io::ErrorKind::WouldBlock.into()),
         Received::End => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::process::Child;
+
+    use super::*;
+
+    /// A guard, a supervisor and a program, whose number it says.
+    fn tree() -> (Child, Pid) {
+        let script = "sh -c 'sleep 1000 & echo $!; wait' & wait";
+        let mut guard =
+            Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().expect("a shell");
+        let mut line = String::new();
+        BufReader::new(guard.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        (guard, Pid::from_raw(line.trim().parse().unwrap()).unwrap())
+    }
+
+    /// A supervisor that is stopped between the start of the program and its report.
+    #[tokio::test]
+    async fn a_program_is_killed_although_nobody_has_reported_that_it_runs() {
+        let (mut guard, program) = tree();
+        assert!(ProcessStat::of(program).is_some());
+        let link = UnixStream::pair().unwrap().0;
+        let of_guard = Pid::from_raw(guard.id().cast_signed());
+        Supervisor { link, group: None, process: None, guard: of_guard }.kill_program();
+        // Its parent waits for it, and ends then, as does the parent of that.
+        assert!(guard.wait().unwrap().success());
+        assert_eq!(ProcessStat::of(program), None);
     }
 }

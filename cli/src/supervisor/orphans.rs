@@ -46,6 +46,12 @@ pub(crate) fn kill_below(root: Pid) {
     signal_below(root, &[Signal::KILL]);
 }
 
+/// The children of a process.
+pub(crate) fn children(parent: Pid) -> Vec<Pid> {
+    let is_child = |(pid, of): (i32, i32)| (of == parent.as_raw_pid()).then(|| Pid::from_raw(pid)).flatten();
+    parents().into_iter().filter_map(is_child).collect()
+}
+
 /// Sends these signals to every process below `root`, and not to `root`.
 pub(crate) fn signal_below(root: Pid, signals: &[Signal]) {
     for pid in below(root.as_raw_pid(), &parents()).into_iter().filter_map(Pid::from_raw) {
