@@ -105,8 +105,8 @@ impl Supervisor {
     }
 
     /// Kills every process of the program, for a supervisor that does not: it is stopped, or continues later
-    /// than this process. It still waits for the processes, so none of their numbers names another one. It may
-    /// have been stopped before it reported that the program runs; then it is found below the guard.
+    /// than this process. It still waits for the processes, so none of their numbers names another one. It
+    /// may have been stopped before it reported that the program runs; then it is found below the guard.
     pub(crate) fn kill_program(&self) {
         match (self.process, self.guard) {
             (Some(process), _) => kill_below(process),
