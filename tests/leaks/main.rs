@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use lockkeeper::locks::ZooKeeperLock;
 use lockkeeper::manager::State;
-use lockkeeper::znodes::CreateMode;
+use lockkeeper::znodes::{CreateMode, Version};
 use lockkeeper::{ConnectionManager, MultiLock, Mutex, Owner, ReentrantMutex, RwLock, Semaphore, TreeView};
+use lockkeeper_core::{HoldExt, Label, LockQueue, Read, Rule, ZnodePath};
 use lockkeeper_tests::{Ensemble, Proxies, Timing, dropped_after, eventually, inspect, left_out};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::runtime::Handle;
@@ -21,10 +22,16 @@ use tokio::runtime::Handle;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Tables and buffers grow to their size in the first rounds, and with each session anew: after 500 they grow
-/// still. So only what later rounds add is left behind.
-const FIRST: usize = 1_000;
+/// Tables and buffers grow to their size in the first rounds, and with each session anew. So only what later
+/// rounds add is left behind.
+const FIRST: usize = 100;
 const ROUNDS: usize = 500;
+/// The client crate keeps the paths of so many ended watches for each session.
+const KEPT_PATHS: usize = 1_000;
+/// The bytes of a contender's path.
+const PATH_BYTES: usize = 68;
+/// More watches at a time would enlarge tables that never shrink.
+const BLOCK: usize = 10;
 /// The session expires once in this number of rounds.
 const EXPIRY: usize = 100;
 
@@ -69,11 +76,35 @@ struct Fixture {
 
 impl Fixture {
     async fn new() -> Self {
-        let ensemble = Ensemble::start(1).await.unwrap();
+        // A queue that is idle keeps its watches and its memory for a while. If the server deleted the
+        // directory meanwhile, the watches would end first, and the memory would be counted.
+        let builder = Ensemble::builder().property("znode.container.checkIntervalMs", "86400000");
+        let ensemble = builder.start().await.unwrap();
         let proxies = Proxies::start(&ensemble).await.unwrap();
         let manager = connect(&proxies.connect_string()).await;
         let other = connect(&ensemble.connect_string()).await;
         Self { ensemble, proxies, manager, other }
+    }
+
+    /// Fills the list of the session that does not end: it would grow with each round until it is full.
+    async fn fill_kept_paths(&self) {
+        for block in 0..KEPT_PATHS / BLOCK {
+            let path = |number| format!("/leaks/{block:0>3}{number:0>0$}", PATH_BYTES - 10);
+            let paths: Vec<ZnodePath> = (0..BLOCK).map(|number| path(number).parse().unwrap()).collect();
+            let guard = Mutex::new(&self.other, "/leaks/mutex").unwrap().acquire().await.unwrap();
+            let created = paths.iter().fold(guard.txn(), |txn, path| txn.create(path.clone(), ""));
+            created.commit().await.unwrap();
+            let queue = LockQueue::new(&self.other, "/leaks/mutex", Label::LOCK, Rule::MUTEX).unwrap();
+            let reads: Vec<Read> = paths.iter().cloned().map(Read::Data).collect();
+            let monitor = guard.hold().monitor();
+            let (_, changes) = queue.with_reads(&reads).unwrap().watch_reads(&monitor).await.unwrap();
+            assert!(self.count().await.unwrap().watches as usize >= BLOCK);
+            let deleted = paths.iter().fold(guard.txn(), |txn, path| txn.delete(path.clone(), Version::Any));
+            // The server sends all events before its reply.
+            deleted.commit().await.unwrap();
+            drop(changes);
+            guard.release().await.unwrap();
+        }
     }
 
     async fn count(&self) -> Option<Count> {
@@ -180,6 +211,7 @@ async fn many_rounds_leave_nothing_behind() {
     }
     let _alone = ALONE.lock().await;
     let fixture = Fixture::new().await;
+    fixture.fill_kept_paths().await;
     let before = fixture.rounds(FIRST).await;
     let after = fixture.rounds(ROUNDS).await;
     println!("before: {before:?}\nafter:  {after:?}");
@@ -225,7 +257,7 @@ async fn a_view_of_a_hundred_thousand_nodes_stays_within_the_stated_memory() {
     assert!(used <= held + TREE * NODE_BYTES, "{used} bytes, of which {held} are paths and data");
 
     // A change costs as much as it differs, although the reader keeps the snapshot before it.
-    manager.znodes().write("/tree/000/001", "87654321", lockkeeper::znodes::Version::Any).await.unwrap();
+    manager.znodes().write("/tree/000/001", "87654321", Version::Any).await.unwrap();
     let next = view.sync().await.unwrap();
     assert!(next.get("000/001").unwrap().data() == b"87654321" && in_use() < before + used + 64 * NODE_BYTES);
     drop((snapshot, next, view));
