@@ -10,9 +10,9 @@ use crate::manager::ConnectionManager;
 use crate::time::deadline::Deadline;
 use crate::wire::{CreateMode, WatchEvent, WireError};
 
-/// A session that polls every 200 ms, and a node.
+/// A session that polls every second, and waits five for an answer; and a node.
 async fn begin(server: &TestServer) -> (ConnectionManager, Session) {
-    let timeout = Duration::from_secs(4);
+    let timeout = Duration::from_secs(20);
     let manager = ConnectionManager::builder(&server.connect_string())
         .session_timeout(timeout)
         .tick_time(Duration::from_secs(1));
