@@ -8,7 +8,7 @@ use lockkeeper::{ConnectionManager, KeyedRateLimiter, RateLimiter};
 use lockkeeper_testserver::fault::{Subject, Transcript};
 use lockkeeper_testserver::{ErrorCode, Fault, Op, TestServer, When};
 
-use crate::limit::within;
+use crate::limit::{becomes, within};
 use crate::limiters::{GRACE, WINDOW, connect, connected};
 
 /// A window whose end a test waits for.
@@ -46,6 +46,11 @@ async fn a_key_costs_one_request_at_its_first_start_and_four_at_the_end_of_its_w
     let calls = KeyedRateLimiter::new(&manager, "/calls", 1, BRIEF).unwrap();
     let _used = calls.of("anna").unwrap().admit().await.unwrap();
     until_gone(&server, "/calls/anna").await;
+    // A delete more would be sent behind the answer to that of both nodes.
+    let health = || manager.health();
+    becomes("the end of the contender", || health().held == 0 && health().pending_deletes == 0)
+        .await
+        .unwrap();
     // The node with the start; then a contender, its list and its read, and the delete of both nodes.
     let expected = [Op::Create2, Op::Create2, Op::GetChildren, Op::GetData, Op::Multi];
     assert_eq!(requests(&transcript), expected);
