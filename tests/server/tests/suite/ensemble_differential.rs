@@ -1,9 +1,11 @@
 //! One script, two ensembles of three, equal answers: sessions spread over the servers, moved by hand, and
 //! moved because their server was killed.
 
+use std::io;
 use std::time::Duration;
 
 use lockkeeper_testserver::{TestEnsemble, TestServer};
+use thiserror::Error;
 
 use crate::differential::{TICK, number};
 use crate::player::Player;
@@ -12,6 +14,27 @@ use crate::script::{Script, Step};
 
 /// How many steps there are between one server's end or return and the next.
 const STEPS: usize = 40;
+
+/// How often a script is begun.
+const TRIES: usize = 3;
+
+/// A real server keeps a request for ever, as it says itself: see `docs/protocol.md`.
+#[derive(Debug, Error)]
+#[error("{silent}, and has {outstanding} outstanding")]
+struct Stuck {
+    silent: io::Error,
+    outstanding: u64,
+}
+
+/// What is not the fault of a real server ends the test.
+async fn stuck(servers: &[RealServer], silent: io::Error) -> Stuck {
+    let mut outstanding = 0;
+    for server in servers {
+        outstanding += server.outstanding().await.unwrap_or(0);
+    }
+    assert!(outstanding > 0, "{silent}, although no real server has a request outstanding");
+    Stuck { silent, outstanding }
+}
 
 /// Which server is killed.
 #[derive(Clone, Copy, Debug)]
@@ -68,14 +91,19 @@ impl Comparison {
         self.compared += 1;
     }
 
-    async fn play(&mut self, steps: &[Step]) {
+    async fn play(&mut self, steps: &[Step], servers: &[RealServer]) -> Result<(), Stuck> {
         for step in steps {
-            // A server that does not answer ends the test without a comparison.
+            // A server that does not answer ends the comparison.
             println!("{step}");
             let [real, ours] = &mut self.players;
             let (real, ours) = tokio::join!(real.play(step), ours.play(step));
-            self.compare(step.to_string(), &real, &ours);
+            let ours = ours.unwrap();
+            match real {
+                Ok(real) => self.compare(step.to_string(), &real, &ours),
+                Err(silent) => return Err(stuck(servers, silent).await),
+            }
         }
+        Ok(())
     }
 
     /// Which of three servers serve now.
@@ -91,44 +119,54 @@ async fn compare(seeds: impl Iterator<Item = u64>) {
     if left_out() {
         return;
     }
+    for seed in seeds {
+        let mut tries = 1;
+        while let Err(stuck) = compare_once(seed).await {
+            assert!(tries < TRIES, "{stuck}");
+            println!("{stuck}; anew with other servers");
+            tries += 1;
+        }
+    }
+}
+
+async fn compare_once(seed: u64) -> Result<(), Stuck> {
     let hour = Duration::from_secs(3600);
     let look = format!("znode.container.checkIntervalMs={}", hour.as_millis());
-    for seed in seeds {
-        let mut real = RealServer::start_three(TICK, &["zookeeper.extendedTypesEnabled=true", &look]).await;
-        let tick = Duration::from_millis(TICK.into());
-        let builder = TestServer::builder().tick(tick).ttl_nodes(true);
-        let builder = builder.session_timeouts(tick * 2, Duration::from_secs(60));
-        let ours = builder.container_interval(hour).start_ensemble(3).await.unwrap();
-        let real_at: Vec<String> = real.iter().map(|server| server.address.clone()).collect();
-        println!("seed {seed}, the real servers are at {real_at:?}");
-        let players = [Player::new("real", real_at), Player::new("ours", addresses(&ours))];
-        let mut comparison = Comparison { players, history: Vec::new(), seed, compared: 0 };
-        let script = Script::new(seed);
-        for player in &mut comparison.players {
-            player.begin(script.root()).await;
-        }
-        let steps = script.steps(STEPS * 5);
-        let mut parts = steps.chunks(STEPS);
-        for victim in [Victim::Follower, Victim::Leader] {
-            comparison.play(parts.next().unwrap_or_default()).await;
-            let index = kill_real(&mut real, victim).await;
-            // Any one of ours: it has no quorum to lose.
-            ours.server(index).unwrap().stop().await;
-            // With the leader go the connections of all servers.
-            let all = matches!(victim, Victim::Leader);
-            comparison.settle(format!("{victim:?} killed"), |server| server != index, all).await;
-            comparison.play(parts.next().unwrap_or_default()).await;
-            real[index].launch();
-            real[index].serving().await;
-            ours.server(index).unwrap().restart().await.unwrap();
-            comparison.settle(format!("{victim:?} back"), |_| true, false).await;
-        }
-        comparison.play(parts.next().unwrap_or_default()).await;
-        for player in &mut comparison.players {
-            player.end().await;
-        }
-        println!("{} steps compared", comparison.compared);
+    let mut real = RealServer::start_three(TICK, &["zookeeper.extendedTypesEnabled=true", &look]).await;
+    let tick = Duration::from_millis(TICK.into());
+    let builder = TestServer::builder().tick(tick).ttl_nodes(true);
+    let builder = builder.session_timeouts(tick * 2, Duration::from_secs(60));
+    let ours = builder.container_interval(hour).start_ensemble(3).await.unwrap();
+    let real_at: Vec<String> = real.iter().map(|server| server.address.clone()).collect();
+    println!("seed {seed}, the real servers are at {real_at:?}");
+    let players = [Player::new("real", real_at), Player::new("ours", addresses(&ours))];
+    let mut comparison = Comparison { players, history: Vec::new(), seed, compared: 0 };
+    let script = Script::new(seed);
+    for player in &mut comparison.players {
+        player.begin(script.root()).await;
     }
+    let steps = script.steps(STEPS * 5);
+    let mut parts = steps.chunks(STEPS);
+    for victim in [Victim::Follower, Victim::Leader] {
+        comparison.play(parts.next().unwrap_or_default(), &real).await?;
+        let index = kill_real(&mut real, victim).await;
+        // Any one of ours: it has no quorum to lose.
+        ours.server(index).unwrap().stop().await;
+        // With the leader go the connections of all servers.
+        let all = matches!(victim, Victim::Leader);
+        comparison.settle(format!("{victim:?} killed"), |server| server != index, all).await;
+        comparison.play(parts.next().unwrap_or_default(), &real).await?;
+        real[index].launch();
+        real[index].serving().await;
+        ours.server(index).unwrap().restart().await.unwrap();
+        comparison.settle(format!("{victim:?} back"), |_| true, false).await;
+    }
+    comparison.play(parts.next().unwrap_or_default(), &real).await?;
+    for player in &mut comparison.players {
+        player.end().await;
+    }
+    println!("{} steps compared", comparison.compared);
+    Ok(())
 }
 
 fn addresses(ensemble: &TestEnsemble) -> Vec<String> {

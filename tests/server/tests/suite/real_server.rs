@@ -152,6 +152,14 @@ impl RealServer {
     }
 }
 
+impl RealServer {
+    /// How many requests it has taken and not answered, as it says.
+    pub(crate) async fn outstanding(&self) -> Option<u64> {
+        let report = four_letters(&self.address, "srvr").await?;
+        report.lines().find_map(|line| line.strip_prefix("Outstanding: "))?.parse().ok()
+    }
+}
+
 impl Drop for RealServer {
     fn drop(&mut self) {
         self.kill();
