@@ -96,8 +96,8 @@ impl Player {
         output
     }
 
-    /// Plays a step and returns its effects, in words that are equal for equal servers. An error is a server that
-    /// does not answer.
+    /// Plays a step and returns its effects, in words that are equal for equal servers. An error is a server
+    /// that does not answer.
     pub(crate) async fn play(&mut self, step: &Step) -> io::Result<String> {
         let mut output = String::new();
         match step {
