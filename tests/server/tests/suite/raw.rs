@@ -269,10 +269,7 @@ impl Conn {
             Ok(frame)
         };
         let read = timeout(PATIENCE, read).await;
-        read.unwrap_or_else(|_| {
-            let silent = format!("the server does not answer: {:?}", self.stream.peer_addr());
-            Err(io::Error::new(io::ErrorKind::TimedOut, silent))
-        })
+        read.unwrap_or_else(|_| panic!("the server does not answer: {:?}", self.stream.peer_addr()))
     }
 
     /// The next reply; events before it are kept.

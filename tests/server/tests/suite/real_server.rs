@@ -150,9 +150,7 @@ impl RealServer {
         let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
         panic!("ZooKeeper did not start; its log:\n{log}");
     }
-}
 
-impl RealServer {
     /// How many requests it has taken and not answered, as it says.
     pub(crate) async fn outstanding(&self) -> Option<u64> {
         let report = four_letters(&self.address, "srvr").await?;
