@@ -62,14 +62,11 @@ impl Peer {
                 succeed(compiler.arg(folder.join("classes")).arg(source)).await
             }
             Self::Kazoo => {
-                let python = folder.join("venv/bin/python");
-                if !python.exists() {
-                    succeed(Command::new("python3").args(["-m", "venv"]).arg(folder.join("venv"))).await?;
-                }
                 std::fs::write(folder.join("requirements.txt"), KAZOO)?;
-                let mut installer = Command::new(python);
-                installer.args(["-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps", "-r"]);
-                succeed(installer.arg(folder.join("requirements.txt"))).await
+                let mut pip = Command::new("python3");
+                pip.args(["-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps", "--upgrade"]);
+                pip.arg("--target").arg(folder.join("kazoo"));
+                succeed(pip.arg("--requirement").arg(folder.join("requirements.txt"))).await
             }
         }
     }
@@ -97,7 +94,8 @@ impl Peer {
                 command
             }
             Self::Kazoo => {
-                let mut command = Command::new(folder().join("venv/bin/python"));
+                let mut command = Command::new("python3");
+                command.env("PYTHONPATH", folder().join("kazoo"));
                 command.arg(sources().join("kazoo_bench.py"));
                 command
             }

@@ -34,6 +34,19 @@ async fn a_standalone_server_serves() -> Outcome {
 }
 
 #[tokio::test]
+async fn servers_share_an_archive_of_their_classes() -> Outcome {
+    if left_out() {
+        return Ok(());
+    }
+    for server in Ensemble::builder().servers(3).lend().await?.servers() {
+        let maps = format!("/proc/{}/maps", server.pid().expect("it runs"));
+        let maps = fs::read_to_string(maps).expect("the maps of a process of ours");
+        assert!(maps.contains("/zookeeper-classes-"), "{maps}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn another_server_that_has_taken_the_port_is_not_taken_for_its_own() -> Outcome {
     if left_out() {
         return Ok(());

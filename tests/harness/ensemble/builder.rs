@@ -8,6 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::Ensemble;
+use super::archive::Archive;
 use super::between::Between;
 use super::install::Installation;
 use super::ports::Ports;
@@ -166,16 +167,22 @@ impl EnsembleBuilder {
             return Err(HarnessError::Servers { asked: self.servers });
         }
         let installation = Installation::find()?;
+        // One that is to run fast for long need not start quickly.
+        let archive = if self.enduring { Archive::Without } else { Archive::of(&installation).await };
         let mut tries = 1;
         loop {
-            match self.attempt(&installation).await {
+            match self.attempt(&installation, &archive).await {
                 Err(HarnessError::EndedAtStart { .. }) if tries < TRIES => tries += 1,
                 outcome => return outcome,
             }
         }
     }
 
-    async fn attempt(&self, installation: &Installation) -> Result<Ensemble, HarnessError> {
+    pub(super) async fn attempt(
+        &self,
+        installation: &Installation,
+        archive: &Archive,
+    ) -> Result<Ensemble, HarnessError> {
         let ports = Ports::reserve()?;
         let between = if self.apart { Some(Between::start(self.servers, &ports).await?) } else { None };
         let folder = folder(self.folder.as_deref())?;
@@ -190,7 +197,7 @@ impl EnsembleBuilder {
             }
             let launch = Launch {
                 java: installation.java.clone(),
-                arguments: self.arguments(installation, &home),
+                arguments: self.arguments(installation, archive, &home),
                 home,
                 watchdog: Arc::clone(&watchdog),
             };

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::EnsembleBuilder;
+use super::archive::Archive;
 use super::between::Between;
 use super::install::Installation;
 use super::ports::Ports;
@@ -68,7 +69,12 @@ impl EnsembleBuilder {
     }
 
     /// The arguments of `java` for a server in `home`.
-    pub(super) fn arguments(&self, installation: &Installation, home: &Path) -> Vec<String> {
+    pub(super) fn arguments(
+        &self,
+        installation: &Installation,
+        archive: &Archive,
+        home: &Path,
+    ) -> Vec<String> {
         let mut arguments: Vec<String> = [
             "-Xshare:auto",
             "-Xss512k",
@@ -88,6 +94,7 @@ impl EnsembleBuilder {
             // A server of a test lives for seconds: start quickly, rather than run fast later.
             arguments.extend(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"].map(str::to_owned));
         }
+        arguments.extend(archive.argument());
         arguments.push(format!("-Xmx{}m", self.heap_mebibytes));
         arguments.push(format!("-Dlog4j2.configurationFile={}", home.join("log4j2.properties").display()));
         arguments.push(format!("-Dzookeeper.forceSync={}", if self.durable { "yes" } else { "no" }));

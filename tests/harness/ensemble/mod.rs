@@ -1,5 +1,6 @@
 //! Real ZooKeeper servers: one, or three that elect a leader.
 
+mod archive;
 mod between;
 mod builder;
 mod configuration;

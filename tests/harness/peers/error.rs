@@ -15,7 +15,7 @@ pub enum PeerError {
     /// Curator or Python, or what it takes to run them, is missing on this machine.
     #[error(
         "cannot start a peer: {missing} was not found. Install it with `apt-get install \
-         libcurator-recipes-java default-jdk-headless zookeeper python3-venv` (Debian 12), or set \
+         libcurator-recipes-java default-jdk-headless zookeeper python3-pip` (Debian 12), or set \
          LOCKKEEPER_WITHOUT_ZOOKEEPER=1 to leave these tests out"
     )]
     NotInstalled {
@@ -36,7 +36,7 @@ pub enum PeerError {
 
     /// kazoo could not be fetched.
     #[error(
-        "cannot fetch kazoo, for which a package index and `apt-get install python3-venv` are needed:\n\
+        "cannot fetch kazoo, for which a package index and `apt-get install python3-pip` are needed:\n\
          {output}"
     )]
     NotFetched {

@@ -59,12 +59,10 @@ impl Kazoo {
     async fn fetch_into(folder: &Path, beside: &Path) -> Result<(), PeerError> {
         let scratch = tempfile::Builder::new().prefix("kazoo-peer-").tempdir_in(beside);
         let scratch = scratch.map_err(PeerError::io("create a folder for kazoo"))?;
-        let (venv, made) = (scratch.path().join("venv"), scratch.path().join("made"));
+        let made = scratch.path().join("made");
         let requirements = scratch.path().join("requirements.txt");
         fs::write(&requirements, REQUIREMENTS).map_err(PeerError::io("write what pip is to fetch"))?;
-        // For its pip: Debian's own does not come with Python.
-        run(Command::new("python3").args(["-m", "venv"]).arg(&venv)).await?;
-        let mut pip = Command::new(venv.join("bin/python"));
+        let mut pip = Command::new("python3");
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
         pip.args(["--only-binary", ":all:", "--require-hashes", "--target"]);
         run(pip.arg(&made).arg("--requirement").arg(&requirements)).await?;

@@ -34,11 +34,10 @@ async fn fetch() -> Result<PathBuf, Failure> {
         return Ok(folder);
     }
     let scratch = tempfile::Builder::new().prefix("redis-py-").tempdir_in(beside)?;
-    let (venv, made) = (scratch.path().join("venv"), scratch.path().join("made"));
+    let made = scratch.path().join("made");
     let requirements = scratch.path().join("requirements.txt");
     std::fs::write(&requirements, REQUIREMENTS)?;
-    run(Command::new("python3").args(["-m", "venv"]).arg(&venv)).await?;
-    let mut pip = Command::new(venv.join("bin/python"));
+    let mut pip = Command::new("python3");
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
     pip.args(["--only-binary", ":all:", "--require-hashes", "--target"]);
     run(pip.arg(&made).arg("--requirement").arg(&requirements)).await?;
