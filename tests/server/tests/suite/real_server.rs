@@ -11,10 +11,17 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Debian's ZooKeeper and, through its manifest, everything it needs.
 pub(crate) const JAR: &str = "/usr/share/java/zookeeper.jar";
+
+/// With a logger, which comes with Debian's package.
+const CLASS_PATH: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
+
+/// Longer than servers take to elect a leader on a busy machine. A vote that is lost is sent again after
+/// twice the time as before, and after a minute at the most (`FastLeaderElection.maxNotificationInterval`).
+const PATIENCE: Duration = Duration::from_secs(150);
 
 pub(crate) struct RealServer {
     process: Option<Child>,
@@ -68,8 +75,8 @@ impl RealServer {
             server
                 .arguments
                 .iter_mut()
-                .filter(|argument| *argument == JAR)
-                .for_each(|jar| jar.clone_from(&jars));
+                .filter(|argument| *argument == CLASS_PATH)
+                .for_each(|path| path.clone_from(&jars));
         }
         server.launch();
         server.serving().await;
@@ -115,10 +122,10 @@ impl RealServer {
         );
         let config_path = dir.path().join("zoo.cfg");
         write(&config_path, config).unwrap();
-        let options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.forceSync=no"].map(str::to_owned);
+        let java = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dzookeeper.forceSync=no"];
         let properties = properties.iter().map(|property| format!("-D{property}"));
-        let program = ["-cp".to_owned(), JAR.to_owned(), format!("org.apache.zookeeper.{main}")];
-        let arguments = options.into_iter().chain(properties).chain(program);
+        let program = ["-cp".to_owned(), CLASS_PATH.to_owned(), format!("org.apache.zookeeper.{main}")];
+        let arguments = java.map(str::to_owned).into_iter().chain(properties).chain(program);
         let arguments = arguments.chain([config_path.display().to_string()]).collect();
         Self { process: None, arguments, address: format!("127.0.0.1:{port}"), dir }
     }
@@ -139,7 +146,8 @@ impl RealServer {
 
     /// The mode of the server once it serves: `standalone`, `leader` or `follower`.
     pub(crate) async fn serving(&self) -> String {
-        for _ in 0..600 {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
             let report = four_letters(&self.address, "srvr").await.unwrap_or_default();
             if let Some(mode) = report.lines().find_map(|line| line.strip_prefix("Mode: ")) {
                 return mode.to_owned();
