@@ -3,6 +3,7 @@
 use std::process::{Output, Stdio};
 
 use lockkeeper_tests::Timing;
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 use tokio::time::timeout;
@@ -13,6 +14,8 @@ use crate::fixture::Fixture;
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
+    // A process that another test starts has the reader until its program begins. The error needs no asking for.
+    poll(&mut [PollFd::new(&writer, PollFlags::empty())], None).unwrap();
     writer.into()
 }
 
