@@ -14,7 +14,8 @@ use crate::fixture::Fixture;
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    // A process that another test starts has the reader until its program begins. The error needs no asking for.
+    // A process that another test starts has the reader until its program begins. `poll` says
+    // of itself that there is none.
     poll(&mut [PollFd::new(&writer, PollFlags::empty())], None).unwrap();
     writer.into()
 }
