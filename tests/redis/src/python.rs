@@ -55,5 +55,6 @@ async fn run(command: &mut Command) -> Result<(), Failure> {
         return Ok(());
     }
     let said = [output.stdout, output.stderr].concat();
-    Err(format!("fetching redis-py failed: {}", String::from_utf8_lossy(&said)).into())
+    let said = String::from_utf8_lossy(&said);
+    Err(format!("cannot fetch redis-py, for which `apt-get install python3-pip` is needed:\n{said}").into())
 }

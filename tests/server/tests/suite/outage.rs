@@ -17,8 +17,8 @@ const INTERVAL: Duration = Duration::from_secs(8);
 /// Longer than a session timeout and the interval between two searches for containers.
 const OUTAGE: Duration = Duration::from_secs(11);
 
-/// Longer than anything here takes, an election included; a test that gets here hangs.
-const PATIENCE: Duration = Duration::from_secs(150);
+/// Longer than anything here takes; a test that gets here hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One server or three, real or ours.
 enum Servers {

@@ -19,8 +19,8 @@ pub(crate) const JAR: &str = "/usr/share/java/zookeeper.jar";
 /// With a logger, which comes with Debian's package.
 const CLASS_PATH: &str = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar";
 
-/// Longer than servers take to elect a leader on a busy machine. A vote that is lost is sent again after
-/// twice the time as before, and after a minute at the most (`FastLeaderElection.maxNotificationInterval`).
+/// Longer than servers take to start, and to elect a leader, on a busy machine. A vote that is lost is sent
+/// again after up to a minute (`FastLeaderElection.maxNotificationInterval`).
 const PATIENCE: Duration = Duration::from_secs(150);
 
 pub(crate) struct RealServer {
