@@ -138,18 +138,12 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
         limiters: vec![(fixture::STARTING.to_owned(), fixture::STARTS, window)],
         ..Account::default()
     };
-    let healed = clock::now();
-    account.healed = Some(healed);
+    account.healed = Some(clock::now());
     account.unserved = unserved_before;
-    if account.unserved.is_empty() {
-        account.unserved = unserved(&clients, healed, patience).await;
-    }
+    let agreed = granted(&mut account, &ensemble, &clients, options).await?;
+    let patience = if agreed { patience } else { options.session };
     account.nodes = fleet::settled(&ensemble, &clients, patience).await?;
     account.living = clients.iter().map(Client::process).collect();
-    if !account.unserved.is_empty() {
-        // Compared now: the servers remove empty containers, and with them nodes that only some servers have.
-        account.disagreements = disagreements(&ensemble, 3 * options.session).await?;
-    }
     account.quiet = Some(clock::now());
     account.died.extend(become_quiet(&clients, patience).await?);
     account.jobs = jobs::drained(&ensemble, patience).await?;
@@ -163,6 +157,29 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     account.stamps = fenced.entries();
     forgetting.abort();
     Ok(account)
+}
+
+/// Waits until each client is granted its locks. Whether the servers agree, as far as this has asked them: if
+/// they differ they stay so, and their round proves nothing. Then nothing more is to be waited for.
+async fn granted(
+    account: &mut Account,
+    ensemble: &Ensemble,
+    clients: &[Client],
+    options: &Options,
+) -> Result<bool, Failure> {
+    let (patience, since) = (Timing::scaled(options.patience), account.healed.unwrap_or_default());
+    let had_grants = account.unserved.is_empty();
+    if had_grants {
+        account.unserved = unserved(clients, since, patience / 3).await;
+    }
+    if !account.unserved.is_empty() {
+        // Compared now: the servers remove empty containers, and with them nodes that only some servers have.
+        account.disagreements = disagreements(ensemble, 3 * options.session).await?;
+        if had_grants && account.disagreements.is_empty() {
+            account.unserved = unserved(clients, since, 2 * patience / 3).await;
+        }
+    }
+    Ok(account.disagreements.is_empty())
 }
 
 async fn start(options: &Options) -> Result<Ensemble, Failure> {
