@@ -21,6 +21,7 @@ mod questions;
 mod repository;
 mod rust;
 mod size;
+mod unit_tests;
 
 use std::fs;
 use std::path::{Path, PathBuf};
