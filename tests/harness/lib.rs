@@ -65,6 +65,6 @@ pub use peers::{CuratorElection, CuratorGrant, CuratorPeer, CuratorThread, Peer,
 pub use proxy::{
     Arming, Direction, Fate, Fault, Hold, Lie, Log, Match, Message, Proxies, Proxy, Record, RelayedSession,
 };
-pub use timing::{Timing, bounded, eventually};
+pub use timing::{Timing, bounded, eventually, eventually_with_pause};
 pub use version::Version;
 pub use wire::{CreateMode, OpCode, RawClient, Stat};

@@ -105,10 +105,28 @@ fn load() -> f64 {
 /// # }
 /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 /// ```
-#[expect(clippy::disallowed_methods, reason = "a stopwatch for real processes, which follow no paused clock")]
 pub async fn eventually<T, F, Look>(
     what: impl Into<String>,
     limit: Duration,
+    check: F,
+) -> Result<T, HarnessError>
+where
+    F: FnMut() -> Look,
+    Look: Future<Output = Option<T>>,
+{
+    eventually_with_pause(what, limit, POLL, check).await
+}
+
+/// As [`eventually`], with `pause` between two checks: for one that asks servers for much.
+///
+/// # Errors
+///
+/// [`HarnessError::Timeout`] when `limit` has passed.
+#[expect(clippy::disallowed_methods, reason = "a stopwatch for real processes, which follow no paused clock")]
+pub async fn eventually_with_pause<T, F, Look>(
+    what: impl Into<String>,
+    limit: Duration,
+    pause: Duration,
     mut check: F,
 ) -> Result<T, HarnessError>
 where
@@ -123,7 +141,7 @@ where
         if begun.elapsed() >= limit {
             return Err(HarnessError::Timeout { what: what.into(), limit });
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(pause).await;
     }
 }
 

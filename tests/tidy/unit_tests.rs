@@ -40,8 +40,7 @@ fn targets(manifest: &str) -> Vec<Target> {
     }
     for (file, name) in [("src/lib.rs", None), ("src/main.rs", Some(package.clone()))] {
         let source = format!("{folder}{file}");
-        let is_found = root().join(&source).exists() && targets.iter().all(|target| target.source != source);
-        if is_found && !text.contains("\nautobins = false") {
+        if root().join(&source).exists() && targets.iter().all(|target| target.source != source) {
             targets.push(Target { package: package.clone(), name, source, is_tested: true });
         }
     }

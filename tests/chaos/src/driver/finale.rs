@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use lockkeeper_tests::{Ensemble, HarnessError, RawClient, eventually};
+use lockkeeper_tests::{Ensemble, HarnessError, RawClient, eventually, eventually_with_pause};
 use parking_lot::Mutex;
 
 use super::Client;
@@ -13,24 +13,8 @@ use crate::Failure;
 use crate::fixture::{self, SOAK_LOCKS};
 use crate::history::Token;
 
-/// Between two looks at all nodes of all servers: each look is some hundred requests.
-const PAUSE: Duration = Duration::from_millis(200);
-
-/// As `eventually`, with a pause between two looks.
-pub(super) async fn now_and_then<T>(
-    what: &str,
-    limit: Duration,
-    look: impl AsyncFn() -> Option<T>,
-) -> Result<T, HarnessError> {
-    let seen = eventually(what, limit, || async {
-        let seen = look().await;
-        if seen.is_none() {
-            tokio::time::sleep(PAUSE).await;
-        }
-        seen
-    });
-    seen.await
-}
+/// Between two looks at all nodes: each is some hundred requests.
+pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
 /// The clients, and their locks, without a grant since `since`, when there are none or `limit` has passed.
 pub(super) async fn unserved(clients: &[Client], since: u64, limit: Duration) -> Vec<(String, String)> {
@@ -79,14 +63,15 @@ pub(super) async fn become_quiet(clients: &[Client], limit: Duration) -> Result<
 /// the clients must have deleted their nodes.
 pub(super) async fn orphans(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
     let left = Mutex::new(Vec::new());
-    let gone = now_and_then("no node is left", limit, async || match remaining(ensemble).await {
-        Ok(now) => {
-            let done = now.is_empty();
-            *left.lock() = now;
-            done.then_some(Ok(()))
-        }
-        Err(error) => Some(Err(error)),
-    });
+    let gone =
+        eventually_with_pause("no node is left", limit, PAUSE, async || match remaining(ensemble).await {
+            Ok(now) => {
+                let done = now.is_empty();
+                *left.lock() = now;
+                done.then_some(Ok(()))
+            }
+            Err(error) => Some(Err(error)),
+        });
     match gone.await {
         Ok(Err(error)) => Err(error.into()),
         Ok(Ok(())) | Err(_) => Ok(left.into_inner()),
@@ -104,15 +89,17 @@ async fn remaining(ensemble: &Ensemble) -> Result<Vec<String>, HarnessError> {
 /// This also works while locks are acquired: each time, other nodes are on their way to a server.
 pub(super) async fn disagreements(ensemble: &Ensemble, limit: Duration) -> Result<Vec<String>, Failure> {
     let differ = Mutex::new(None::<BTreeSet<String>>);
-    let agreed = now_and_then("the servers agree", limit, async || match nodes_of_all(ensemble).await {
-        Ok(servers) => {
-            let mut differ = differ.lock();
-            let now = still_differing(differ.take(), differing(&servers));
-            let done = now.is_empty();
-            *differ = Some(now);
-            done.then_some(Ok(()))
+    let agreed = eventually_with_pause("the servers agree", limit, PAUSE, async || {
+        match nodes_of_all(ensemble).await {
+            Ok(servers) => {
+                let mut differ = differ.lock();
+                let now = still_differing(differ.take(), differing(&servers));
+                let done = now.is_empty();
+                *differ = Some(now);
+                done.then_some(Ok(()))
+            }
+            Err(error) => Some(Err(error)),
         }
-        Err(error) => Some(Err(error)),
     });
     match agreed.await {
         Ok(Err(error)) => Err(error.into()),

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use lockkeeper::Partition;
 use lockkeeper::discovery::{Instance, NoPayload};
-use lockkeeper_tests::{Ensemble, HarnessError, RawClient};
+use lockkeeper_tests::{Ensemble, HarnessError, RawClient, eventually_with_pause};
 use parking_lot::Mutex;
 
 use super::Client;
-use super::finale::now_and_then;
+use super::finale::PAUSE;
 use crate::Failure;
 use crate::fixture::{self, GROUP, INSTANCE, MEMBER, SERVICE, SERVICES, SINGLE};
 use crate::history::Node;
@@ -22,7 +22,7 @@ pub(super) async fn settled(
     limit: Duration,
 ) -> Result<Vec<Node>, Failure> {
     let nodes = Mutex::new(Vec::new());
-    let settled = now_and_then("items and registrations settle", limit, async || {
+    let settled = eventually_with_pause("items and registrations settle", limit, PAUSE, async || {
         let now = match registered(ensemble).await {
             Ok(now) => now,
             Err(error) => return Some(Err(error)),

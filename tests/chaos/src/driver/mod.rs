@@ -138,9 +138,10 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
         limiters: vec![(fixture::STARTING.to_owned(), fixture::STARTS, window)],
         ..Account::default()
     };
-    account.healed = Some(clock::now());
+    let healed = clock::now();
+    account.healed = Some(healed);
     account.unserved = unserved_before;
-    let agreed = granted(&mut account, &ensemble, &clients, options).await?;
+    let agreed = granted(&mut account, healed, &ensemble, &clients, options).await?;
     let patience = if agreed { patience } else { options.session };
     account.nodes = fleet::settled(&ensemble, &clients, patience).await?;
     account.living = clients.iter().map(Client::process).collect();
@@ -159,24 +160,25 @@ async fn strike(options: &Options, program: &Path, folder: &Path) -> Result<Acco
     Ok(account)
 }
 
-/// Waits until each client is granted its locks. Whether the servers agree, as far as this has asked them: if
-/// they differ they stay so, and their round proves nothing. Then nothing more is to be waited for.
+/// Waits until each client is granted its locks after `healed`. If that takes long, the servers are compared.
+/// Returns false if they differ: they stay so, and their round proves nothing, so nothing more is waited for.
 async fn granted(
     account: &mut Account,
+    healed: u64,
     ensemble: &Ensemble,
     clients: &[Client],
     options: &Options,
 ) -> Result<bool, Failure> {
-    let (patience, since) = (Timing::scaled(options.patience), account.healed.unwrap_or_default());
+    let patience = Timing::scaled(options.patience);
     let had_grants = account.unserved.is_empty();
     if had_grants {
-        account.unserved = unserved(clients, since, patience / 3).await;
+        account.unserved = unserved(clients, healed, patience / 3).await;
     }
     if !account.unserved.is_empty() {
         // Compared now: the servers remove empty containers, and with them nodes that only some servers have.
         account.disagreements = disagreements(ensemble, 3 * options.session).await?;
         if had_grants && account.disagreements.is_empty() {
-            account.unserved = unserved(clients, since, 2 * patience / 3).await;
+            account.unserved = unserved(clients, healed, 2 * patience / 3).await;
         }
     }
     Ok(account.disagreements.is_empty())

@@ -159,11 +159,9 @@ impl Fault {
     /// once more: with less than that between two faults of servers, a dead client would block the others for
     /// ever.
     pub(crate) fn peace(self, session: Duration, rng: &mut StdRng) -> Duration {
-        let share = match (self, self.lane()) {
-            // Its writes keep all processors occupied, whatever else runs on the machine.
-            (Self::FillQueue, _) => rng.random_range(2.0..4.0),
-            (_, Lane::Servers) => rng.random_range(0.2..1.8),
-            (_, Lane::Clients | Lane::Foreign) => rng.random_range(0.0..0.4),
+        let share = match self.lane() {
+            Lane::Servers => rng.random_range(0.2..1.8),
+            Lane::Clients | Lane::Foreign => rng.random_range(0.0..0.4),
         };
         session.mul_f64(share)
     }
