@@ -95,27 +95,30 @@ async fn strike(layout: Layout, op: Op, nth: u64, strike: Strike) {
     };
     let armed = server_fixture.server.fault(When::op(op).session(session).nth(nth), fault);
     let mut working = tokio::spawn(work(layout.queue(&manager)));
-    let puts = tokio::select! {
-        puts = &mut working => puts.unwrap(),
-        () = armed.hit() => {
-            match strike {
-                Strike::Drop(_) => {}
-                Strike::Expire(_) => {
-                    server_fixture.server.expire(session);
-                    armed.release();
-                }
-                Strike::Late => {
-                    let back = server_fixture
-                        .server
-                        .fault(When::connect().session(session), DELAY);
-                    server_fixture.server.drop_connections();
-                    within(&case, back.hit()).await.unwrap();
-                    server_fixture.round_trip_of_rival().await.unwrap();
-                    armed.release();
-                }
-            }
-            within(&case, working).await.unwrap().unwrap()
+    let ended = tokio::select! {
+        biased;
+        () = armed.hit() => None,
+        puts = &mut working => Some(puts.unwrap()),
+    };
+    // Also if all calls have ended: a request in the background may be struck still.
+    match strike {
+        Strike::Drop(_) => {}
+        Strike::Expire(_) => {
+            server_fixture.server.expire(session);
+            armed.release();
         }
+        Strike::Late if ended.is_none() => {
+            let back = server_fixture.server.fault(When::connect().session(session), DELAY);
+            server_fixture.server.drop_connections();
+            within(&case, back.hit()).await.unwrap();
+            server_fixture.round_trip_of_rival().await.unwrap();
+            armed.release();
+        }
+        Strike::Late => armed.release(),
+    }
+    let puts = match ended {
+        Some(puts) => puts,
+        None => within(&case, working).await.unwrap().unwrap(),
     };
     // Until no worker of the actor claims an item, in the session that it has still.
     let items = |machine: &Machine| children(machine, layout.items()).len();
