@@ -147,10 +147,13 @@ async fn a_turn_admits_the_calls_that_waited_when_it_took_its_first_starts() {
     assert!(before_rival <= 1, "{:?}", writers(&transcript));
 }
 
-/// One start in a short window, and a call that waits for it.
+/// Long enough that a call comes before its end on a slow machine, too.
+const WINDOW_OF_WAITER: Duration = Duration::from_secs(3);
+
+/// One start in a short window, and a call that waits for its end.
 async fn waiting_for_room(server: &TestServer, manager: &ConnectionManager) -> (i64, JoinHandle<()>) {
-    let window = Duration::from_secs(1);
-    let limiter = RateLimiter::new(manager, "/calls", 1, window).unwrap().with_grace(MILLISECOND);
+    let limiter = RateLimiter::new(manager, "/calls", 1, WINDOW_OF_WAITER).unwrap();
+    let limiter = limiter.with_grace(MILLISECOND);
     let _first = limiter.admit().await.unwrap();
     let is_idle = |machine: &Machine| machine.tree().ephemeral_count() == 0;
     within("an end", server.wait_until(is_idle)).await.unwrap();
@@ -174,10 +177,11 @@ async fn a_write_before_there_is_room_by_the_servers_clock_admits_nobody() {
     let (server, manager) = connected().await;
     let transcript = server.transcript();
     let (started, waiting) = waiting_for_room(&server, &manager).await;
-    server.set_clock_back(Duration::from_secs(1));
+    server.set_clock_back(WINDOW_OF_WAITER);
     within("an admission", waiting).await.unwrap().unwrap();
     let (data, stat) = manager.znodes().read("/calls").await.unwrap().unwrap();
-    assert!(stat.mtime - started > 1_000, "{} ms after the first start", stat.mtime - started);
+    let after = stat.mtime - started;
+    assert!(after > WINDOW_OF_WAITER.as_millis().try_into().unwrap(), "{after} ms after the first start");
     assert!(String::from_utf8_lossy(&data).contains("\n1 grace 1 by "), "{data:?}");
     // The early write, and the one that takes its starts out.
     assert_eq!(writers(&transcript).len(), 3);
