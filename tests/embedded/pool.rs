@@ -135,7 +135,7 @@ async fn an_orderly_shutdown_of_a_pool_waits_for_the_holders_of_each_session_and
 
     let second = pool(&server_fixture, LONG).await;
     let held = take_all(&second).await.unwrap();
-    assert_eq!(second.shutdown_within(Duration::from_secs(2)).await.unwrap() as usize, PATHS);
+    assert_eq!(second.shutdown_within(Duration::from_secs(4)).await.unwrap() as usize, PATHS);
     assert_eq!(server_fixture.sessions_of_actor(), Vec::<i64>::new());
     drop(held);
 }
