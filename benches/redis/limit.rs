@@ -10,6 +10,7 @@ use redis::Script;
 use redis::aio::MultiplexedConnection;
 
 use crate::load::Failure;
+use crate::peers::connected;
 
 const USAGE: &str = "usage: URL gcra admit w=32 s=2 limit=1000 window=1000 t=5 warm=1";
 
@@ -35,8 +36,7 @@ pub(crate) async fn run(url: &str, words: &[String]) -> Result<(), Failure> {
         keys.insert(key, value.parse::<u64>()?);
     }
     let number = |key: &str, default: u64| keys.get(key).copied().unwrap_or(default);
-    let client = redis::Client::open(url)?;
-    let connections = (0..number("s", 2).max(1)).map(|_| client.get_multiplexed_async_connection());
+    let connections = (0..number("s", 2).max(1)).map(|_| connected(url));
     let connections = try_join_all(connections).await?;
     let window = number("window", 1_000) * 1_000;
     let each = window as f64 / number("limit", 1_000).max(1) as f64;

@@ -4,8 +4,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use lockkeeper_redis::{ConnectionManager, Mutex, MutexGuard};
-use redis::Script;
 use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Script};
 use uuid::Uuid;
 
 use crate::load::{Failure, KEY, LEASE, Peer};
@@ -33,6 +33,17 @@ const RELEASE: &str = concat!(
 );
 /// The pause of the polling loop, as redis-py has it.
 const POLL: Duration = Duration::from_millis(100);
+
+/// The time for an answer: that of the client crate, half a second, ends a load on a machine that pauses.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// A connection of the bare client crate.
+pub(crate) async fn connected(url: &str) -> Result<MultiplexedConnection, Failure> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(ANSWER_MAX))
+        .set_response_timeout(Some(ANSWER_MAX));
+    Ok(redis::Client::open(url)?.get_multiplexed_async_connection_with_config(&config).await?)
+}
 
 /// Which library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,12 +100,12 @@ impl Peer for Client {
                 Self::Lockkeeper(Mutex::new(&manager, KEY)?)
             }
             PeerKind::Scripts => Self::Scripts {
-                connection: redis::Client::open(url)?.get_multiplexed_async_connection().await?,
+                connection: connected(url).await?,
                 acquire: Script::new(ACQUIRE),
                 release: Script::new(RELEASE),
             },
             PeerKind::Floor | PeerKind::Loop => Self::Bare {
-                connection: redis::Client::open(url)?.get_multiplexed_async_connection().await?,
+                connection: connected(url).await?,
                 unlock: Script::new(
                     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) \
                      end return 0",
