@@ -47,11 +47,11 @@ async fn a_wait_for_the_own_process_is_measured_by_its_result() {
     assert!(mutex.try_acquire().await.unwrap().is_none());
     assert!(mutex.acquire_timeout(Duration::ZERO).await.unwrap_err().is_timeout());
     assert_eq!((waiting(), recorded.waited()), (1.0, [1, 2, 1, 1, 0]));
-    assert!(recorded.waits("timeout")[0] >= BRIEF.as_secs_f64());
 
     held.release().await.unwrap();
     let held = next.await.unwrap();
     assert_eq!((waiting(), recorded.waited()), (0.0, [2, 2, 1, 1, 0]));
+    // It began before the wait that timed out, and ended after it.
     assert!(recorded.waits("granted")[1] >= BRIEF.as_secs_f64());
 
     let closed = waiter(&mutex);
