@@ -8,7 +8,7 @@ use lockkeeper::config::HandOffPolicy;
 use lockkeeper::{ConnectionManager, Error, Mutex, MutexGuard};
 use lockkeeper_testserver::TestServer;
 
-use crate::measured::all_is_back_to_zero;
+use crate::measured::{all_is_back_to_zero, times_out};
 use crate::recorded::recorder;
 use crate::seen::Seen;
 use crate::{SESSION, connected};
@@ -43,15 +43,15 @@ async fn a_wait_for_the_own_process_is_measured_by_its_result() {
     assert_eq!(waiting(), 2.0);
     drop(gives_up);
     assert_eq!((waiting(), recorded.waited()), (1.0, [1, 0, 0, 1, 0]));
-    assert!(mutex.acquire_timeout(BRIEF).await.unwrap_err().is_timeout());
+    let timeouts = times_out(&recorded, &mutex, BRIEF).await;
     assert!(mutex.try_acquire().await.unwrap().is_none());
     assert!(mutex.acquire_timeout(Duration::ZERO).await.unwrap_err().is_timeout());
-    assert_eq!((waiting(), recorded.waited()), (1.0, [1, 2, 1, 1, 0]));
+    assert_eq!((waiting(), recorded.waited()), (1.0, [1, 2, timeouts, 1, 0]));
 
     held.release().await.unwrap();
     let held = next.await.unwrap();
-    assert_eq!((waiting(), recorded.waited()), (0.0, [2, 2, 1, 1, 0]));
-    // It began before the wait that timed out, and ended after it.
+    assert_eq!((waiting(), recorded.waited()), (0.0, [2, 2, timeouts, 1, 0]));
+    // It began before a wait that timed out, and ended after it.
     assert!(recorded.waits("granted")[1] >= BRIEF.as_secs_f64());
 
     let closed = waiter(&mutex);
@@ -59,7 +59,7 @@ async fn a_wait_for_the_own_process_is_measured_by_its_result() {
     drop(closed);
     all_is_back_to_zero(&recorded, manager).await;
     assert!(mutex.acquire().await.unwrap_err().is_closed());
-    assert_eq!(recorded.waited(), [2, 2, 1, 2, 1]);
+    assert_eq!(recorded.waited(), [2, 2, timeouts, 2, 1]);
 }
 
 #[tokio::test]

@@ -53,12 +53,10 @@ async fn a_start_that_is_committed_late_is_fresh_only_from_its_own_request_on() 
     held.release();
     within("the first write", server.wait_until(|machine| starts(machine) == 2)).await.unwrap();
     let written = BootInstant::now();
-    let read = server.fault(When::op(Op::GetData).path(PATH).session(session), Fault::HoldReply);
+    let read = When::op(Op::GetData).path(PATH).session(session);
+    let read = server.fault(read, Fault::DelayReply(GRACE));
     drop(away);
     within("the read that finds it", read.hit()).await.unwrap();
-    // The passing of time is the subject: the answer arrives after the grace.
-    tokio::time::sleep(GRACE).await;
-    read.release();
     let (is_fresh, admitted) = within("an admission", admitting).await.unwrap().unwrap();
     // Either the limiter recorded another start, or it reports the first one as stale.
     let is_another = server.inspect(starts) > 2;
