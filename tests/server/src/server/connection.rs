@@ -169,16 +169,18 @@ impl Connection {
         let gate = strike.gate();
         strike.done();
         tokio::select! {
-            () = gate.clone().pass() => self.apply(incoming, &Fate::Sent),
-            () = self.outbox.closing() => {
-                if let (Incoming::Request(_, request), Some(origin)) = (incoming, origin) {
-                    let shared = Arc::clone(&self.shared);
-                    tokio::spawn(async move {
-                        gate.pass().await;
-                        shared.late_write(&origin, request);
-                    });
-                }
-            }
+            () = gate.clone().pass() => {}
+            () = self.outbox.closing() => {}
+        }
+        // Asked behind the gate: a connection can have ended before the release, and be told of both at once.
+        if self.outbox.is_open() {
+            self.apply(incoming, &Fate::Sent);
+        } else if let (Incoming::Request(_, request), Some(origin)) = (incoming, origin) {
+            let shared = Arc::clone(&self.shared);
+            tokio::spawn(async move {
+                gate.pass().await;
+                shared.late_write(&origin, request);
+            });
         }
     }
 }

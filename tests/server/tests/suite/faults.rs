@@ -150,6 +150,23 @@ async fn held_request_of_a_dead_connection_is_applied_late() {
     assert_eq!(again.drain().await.unwrap(), [(1, "/late".to_owned())]);
 }
 
+/// The connection learns of its end and of the release at once, as on a machine that pauses.
+#[tokio::test]
+async fn held_request_that_is_released_at_the_end_of_its_connection_is_applied() {
+    let (server, address) = server().await;
+    for round in 0..20 {
+        let path = format!("/late{round}");
+        let mut client = Conn::new(&address, T).await;
+        let held = server.fault(When::create().path(&path), Fault::HoldRequest);
+        client.send(op::CREATE, &Body::create(&path, 0)).await.unwrap();
+        held.hit().await;
+        server.drop_connections();
+        held.release();
+        let applied = server.wait_until(|machine| machine.tree().node(&path).is_some());
+        timeout(Duration::from_secs(10), applied).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn held_request_of_a_dead_session_is_never_applied() {
     let (server, address) = server().await;
