@@ -325,7 +325,7 @@ async fn counter_ends_as_on_the_real_server() {
     let dir = tempfile::tempdir().unwrap();
     let writer = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/FullCounter.java");
     let mut java = tokio::process::Command::new("java");
-    java.args(["-cp", JAR, writer]).arg(dir.path()).arg(FIRST.to_string());
+    java.args(["-XX:TieredStopAtLevel=1", "-cp", JAR, writer]).arg(dir.path()).arg(FIRST.to_string());
     assert!(java.status().await.unwrap().success());
     let real = RealServer::start_with(dir, 200, &[]).await;
     let mut expected = count_to_the_end(&real.address).await;
