@@ -11,14 +11,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{Pid, getpid, set_child_subreaper};
+use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 use thiserror::Error;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::message::{GUARD, Order, Report};
-use super::orphans::{Reaped, children, kill_all, kill_below, reap};
+use super::orphans::{Reaped, children, kill_below, reap, signal_group};
 use super::process_stat::ProcessStat;
 use super::program::THIS_BINARY;
 use super::socket::{self, Received};
@@ -33,9 +33,7 @@ pub(crate) struct Supervisor {
     /// Sockets of packets have no type in tokio. This one waits until the socket is readable.
     link: UnixStream,
     group: Option<Pid>,
-    /// Its process, once it has reported that the program runs.
-    process: Option<Pid>,
-    /// The parent of that process. It is not waited for, so its number stays its own.
+    /// The parent of the supervisor. It is not waited for, so its number stays its own.
     guard: Option<Pid>,
 }
 
@@ -62,12 +60,7 @@ impl Supervisor {
             .process_group(0)
             .spawn()?;
         let guard = Pid::from_raw(guard.id().cast_signed());
-        Ok(Self {
-            link: UnixStream::from_std(net::UnixStream::from(ours))?,
-            group: None,
-            process: None,
-            guard,
-        })
+        Ok(Self { link: UnixStream::from_std(net::UnixStream::from(ours))?, group: None, guard })
     }
 
     /// Sends [`Order::Start`], with the standard input. Without success no program is started.
@@ -92,9 +85,8 @@ impl Supervisor {
             };
             match received {
                 Ok(Some(report)) => {
-                    if let Report::Started { group, supervisor } = report {
+                    if let Report::Started { group } = report {
                         self.group = Pid::from_raw(group);
-                        self.process = Pid::from_raw(supervisor);
                     }
                     return Ok(report);
                 }
@@ -105,20 +97,20 @@ impl Supervisor {
     }
 
     /// Kills every process of the program, for a supervisor that does not: it is stopped, or continues later
-    /// than this process. It still waits for the processes, so none of their numbers names another one. It
-    /// may have been stopped before it reported that the program runs; then it is found below the guard.
+    /// than this process.
     pub(crate) fn kill_program(&self) {
-        match (self.process, self.guard) {
-            (Some(process), _) => kill_below(process),
-            (None, Some(guard)) => children(guard).into_iter().for_each(kill_below),
-            (None, None) => {}
+        if let Some(guard) = self.guard {
+            kill_below_supervisor(guard, getpid());
         }
     }
 
     /// Kills what a dead supervisor left.
     pub(crate) async fn kill_orphans(self) {
         loop {
-            kill_all(self.group);
+            if let Some(group) = self.group {
+                signal_group(getpid(), group, Signal::KILL);
+            }
+            kill_below(getpid());
             loop {
                 match reap() {
                     Reaped::Child(..) => {}
@@ -129,6 +121,17 @@ impl Supervisor {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
+}
+
+/// Kills every process below the supervisor: the child of `guard`, or of `command` if the guard has ended. It
+/// waits for these processes, so none of their numbers names another one. It is not remembered by its own
+/// number, which another process may get if the supervisor ends while the command is stopped.
+fn kill_below_supervisor(guard: Pid, command: Pid) {
+    let mut supervisors = children(guard);
+    if supervisors.is_empty() {
+        supervisors = children(command).into_iter().filter(|child| *child != guard).collect();
+    }
+    supervisors.into_iter().for_each(kill_below);
 }
 
 /// A file in memory with the words of a program.
@@ -154,6 +157,7 @@ fn receive(link: &UnixStream) -> io::Result<Option<Report>> {
 #[cfg(test)]
 mod tests {
     use lockkeeper_tests::Timing;
+    use rustix::process::kill_process;
     use tokio::io::{AsyncBufReadExt, BufReader};
     use tokio::process::Child;
     use tokio::time::timeout;
@@ -170,17 +174,33 @@ mod tests {
         (guard, Pid::from_raw(program.parse().unwrap()).unwrap())
     }
 
+    /// Its parent waits for the program, and ends then, as does the parent of that.
+    async fn assert_killed(mut tree: Child, program: Pid) {
+        let ended = timeout(Timing::event(), tree.wait()).await;
+        // Nobody else ends it.
+        let _ = kill_process(program, Signal::KILL);
+        assert!(ended.expect("the program was killed").unwrap().success());
+    }
+
+    fn number(child: &Child) -> Pid {
+        child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).unwrap()
+    }
+
     /// A supervisor that is stopped between the start of the program and its report.
     #[tokio::test]
     async fn a_program_is_killed_although_nobody_has_reported_that_it_runs() {
-        let (mut guard, program) = tree().await;
+        let (guard, program) = tree().await;
         let link = UnixStream::pair().unwrap().0;
-        let of_guard = guard.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-        Supervisor { link, group: None, process: None, guard: of_guard }.kill_program();
-        // Its parent waits for it, and ends then, as does the parent of that.
-        let ended = timeout(Timing::event(), guard.wait()).await;
-        // Nobody else ends it.
-        let _ = rustix::process::kill_process(program, rustix::process::Signal::KILL);
-        assert!(ended.expect("the program was killed").unwrap().success());
+        Supervisor { link, group: None, guard: Some(number(&guard)) }.kill_program();
+        assert_killed(guard, program).await;
+    }
+
+    /// The supervisor became a child of the command.
+    #[tokio::test]
+    async fn a_program_is_killed_although_the_guard_has_ended() {
+        let (command, program) = tree().await;
+        let guard = tokio::process::Command::new("true").spawn().unwrap();
+        kill_below_supervisor(number(&guard), number(&command));
+        assert_killed(command, program).await;
     }
 }

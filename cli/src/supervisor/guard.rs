@@ -15,7 +15,7 @@ use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
 use rustix::stdio::dup2_stdin;
 
 use super::message::SUPERVISE;
-use super::orphans::kill_all;
+use super::orphans::kill_below;
 use super::program::THIS_BINARY;
 use crate::exit::Exit;
 use crate::output::warn;
@@ -44,7 +44,7 @@ fn guard(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     loop {
         if is_over {
             // Each end of a process may have left a process that the look before did not see.
-            kill_all(None);
+            kill_below(getpid());
         }
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, _))) => is_over |= pid.as_raw_pid().cast_unsigned() == supervisor,

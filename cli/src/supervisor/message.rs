@@ -40,7 +40,7 @@ pub(crate) enum Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// The program runs, in the process group of this number.
-    Started { group: i32, supervisor: i32 },
+    Started { group: i32 },
     /// The program was asked to end, because the lease is about to end or the lock is lost.
     Asked,
     /// The program was stopped from the terminal.

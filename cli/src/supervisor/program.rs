@@ -20,7 +20,7 @@ use rustix::time::{
 
 use super::boot_time::BootTime;
 use super::message::{EXEC, Ended, Order, Report};
-use super::orphans::{Reaped, kill_all, reap, signal_below};
+use super::orphans::{Reaped, kill_below, reap, signal_below, signal_group};
 use super::plan::{Due, Plan};
 use super::policy::{OnLoss, Policy};
 use super::socket::{self, Received};
@@ -129,7 +129,8 @@ impl Loop {
                     // All processes may have been stopped until the lease was over, and SIGCONT would resume
                     // the program beside the next holder.
                     run.signals.clear();
-                    kill_all(Some(run.group));
+                    run.signal(Signal::KILL);
+                    kill_below(getpid());
                     Some(now.after(KILL_AGAIN))
                 }
             };
@@ -193,8 +194,7 @@ impl Loop {
                     is_left: false,
                     is_stopping: false,
                 });
-                let supervisor = getpid().as_raw_pid();
-                self.report(Report::Started { group: group.as_raw_pid(), supervisor });
+                self.report(Report::Started { group: group.as_raw_pid() });
             }
             Ok(None) => self.report(Report::NotStarted { errno: 0 }),
             Err(error) => {
@@ -208,7 +208,8 @@ impl Loop {
         loop {
             match reap() {
                 Reaped::Child(pid, status) => {
-                    if self.run.as_ref().is_some_and(|run| run.group == pid) {
+                    // Once the program has ended, a process that it left may have its number.
+                    if self.run.as_ref().is_some_and(|run| run.group == pid && run.ended.is_none()) {
                         self.on_program(status);
                     }
                 }
@@ -273,10 +274,20 @@ impl Loop {
 }
 
 impl Run {
+    /// Sends a signal to the program's group.
+    fn signal(&self, signal: Signal) {
+        if self.ended.is_none() {
+            // Nobody has waited for its leader, so the number is its own.
+            let _ = kill_process_group(self.group, signal);
+        } else {
+            signal_group(getpid(), self.group, signal);
+        }
+    }
+
     /// Sends the signals that have come, in their order.
     fn send_signals(&mut self) {
-        for signal in self.signals.drain(..) {
-            signal_group(self.group, signal);
+        for signal in std::mem::take(&mut self.signals) {
+            self.signal(signal);
         }
         if std::mem::take(&mut self.is_left) {
             signal_below(getpid(), &[Signal::TERM, Signal::CONT]);
@@ -329,18 +340,13 @@ fn ask(run: &Run) {
                 .spawn();
             if let Err(error) = started {
                 warn(format_args!("--on-loss: sh: {error}; the program gets SIGTERM"));
-                signal_group(run.group, Signal::TERM);
+                run.signal(Signal::TERM);
             }
         }
-        OnLoss::Term | OnLoss::Kill | OnLoss::Ignore => signal_group(run.group, Signal::TERM),
+        OnLoss::Term | OnLoss::Kill | OnLoss::Ignore => run.signal(Signal::TERM),
     }
     // A stopped program could not do anything about it.
-    signal_group(run.group, Signal::CONT);
-}
-
-/// The group may be empty by now.
-fn signal_group(group: Pid, signal: Signal) {
-    let _ = kill_process_group(group, signal);
+    run.signal(Signal::CONT);
 }
 
 fn how_ended(status: WaitStatus) -> Option<Ended> {
