@@ -69,7 +69,12 @@ impl Process {
         stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['T', 't']))
     }
 
-    pub(super) fn signal(&self, signal: Signal) -> Result<(), ZooKeeperError> {
+    /// Sends a signal; one to an ended process is lost.
+    pub(super) fn signal(&mut self, signal: Signal) -> Result<(), ZooKeeperError> {
+        if self.ended().is_some() {
+            // Its number may be another process's by now.
+            return Ok(());
+        }
         let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw).ok_or(ZooKeeperError::Down)?;
         kill_process(pid, signal).map_err(|error| ZooKeeperError::io("signal the server")(error.into()))
     }

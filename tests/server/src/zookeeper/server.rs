@@ -182,7 +182,7 @@ impl Inner {
     }
 
     fn signal(&self, signal: Signal) -> Result<(), ZooKeeperError> {
-        self.state.lock().process.as_ref().ok_or(ZooKeeperError::Down)?.signal(signal)
+        self.state.lock().process.as_mut().ok_or(ZooKeeperError::Down)?.signal(signal)
     }
 
     fn end(&self, signal: Signal) -> Result<(), ZooKeeperError> {
