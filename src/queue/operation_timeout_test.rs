@@ -13,13 +13,14 @@ use crate::znode::name::Label;
 #[tokio::test]
 async fn a_short_operation_timeout_ends_a_try_and_repeats_no_request_of_a_wait() {
     let server = TestServer::start().await.unwrap();
-    let builder = ConnectionManager::builder(&server.connect_string());
-    let manager = builder.operation_timeout(Duration::from_millis(100)).connect().await.unwrap();
-    let queue = |path: &str| LockQueue::new(&manager, path, Label::LOCK, Rule::MUTEX).unwrap();
-    let (waited, tried) = (queue("/waited"), queue("/tried"));
-    for queue in [&waited, &tried] {
-        queue.acquire(Deadline::never()).await.unwrap().release().await.unwrap();
+    let patient = ConnectionManager::builder(&server.connect_string()).connect().await.unwrap();
+    let manager = patient.with_operation_timeout(Duration::from_millis(100)).unwrap();
+    let queue = |manager, path: &str| LockQueue::new(manager, path, Label::LOCK, Rule::MUTEX).unwrap();
+    // Makes the directories.
+    for path in ["/waited", "/tried"] {
+        queue(&patient, path).acquire(Deadline::never()).await.unwrap().release().await.unwrap();
     }
+    let (waited, tried) = (queue(&manager, "/waited"), queue(&manager, "/tried"));
     let late = Fault::DelayReply(Duration::from_millis(1_000));
     let _slow = server.fault(When::create().always(), late);
     // A lookup of a create without an answer begins with a sync.
